@@ -90,6 +90,27 @@ PLACE_TEST(processors_of_version_1) {
     EXPECT_EQ_I64(2, quota(fixture));
 }
 
+static uint64_t limit(const place *p) {
+    return dpr_memory_limit(p->groups, p->folder);
+}
+
+PLACE_TEST(memory_that_groups_limit) {
+    const uint64_t all = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    EXPECT_EQ_U64(all, limit(fixture));
+    put(fixture, "groups", "0::/a/b\n");
+    put(fixture, "a/b/memory.max", "max\n");
+    EXPECT_EQ_U64(all, limit(fixture));
+    put(fixture, "a/memory.max", "1000000\n");
+    EXPECT_EQ_U64(1000000, limit(fixture));
+    put(fixture, "a/b/memory.max", "5000\n");
+    EXPECT_EQ_U64(5000, limit(fixture));
+    put(fixture, "groups", "4:memory:/c\n");
+    put(fixture, "memory/c/memory.limit_in_bytes", "9223372036854771712\n");
+    EXPECT_EQ_U64(all, limit(fixture));
+    put(fixture, "memory/c/memory.limit_in_bytes", "70000\n");
+    EXPECT_EQ_U64(70000, limit(fixture));
+}
+
 PLACE_TEST(memory_of_the_machine) {
     put(fixture, "meminfo", meminfo);
     EXPECT_EQ_U64(4000 * 1024, available(fixture));

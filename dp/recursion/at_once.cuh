@@ -21,6 +21,7 @@ struct alignas(8) link {
     uint16_t first, n;
     uint16_t begin; /* of node i: the first node of level i */
 };
+static_assert(sizeof(link) == DPR_TINY_LINK, "the host knows it");
 
 template <class P> struct small_tree {
     using task = typename P::task;
@@ -61,9 +62,9 @@ template <class P> struct small_tree {
         return n;
     }
 
-    /* Copies the `count` children that are in `room`. Loads of several do not wait for each other. */
+    /* Copies the `count` children that are in `room`. Loads of several small ones do not wait for each other. */
     __device__ void keep_children(unsigned first, unsigned count) const {
-        constexpr unsigned most = P::most_children, at_a_time = most < 4 ? most : 4;
+        constexpr unsigned few = P::most_children < 4 ? P::most_children : 4, at_a_time = sizeof(task) <= 16 ? few : 1;
         for (unsigned k = 0; k < count; k += at_a_time) {
             task t[at_a_time];
             for (unsigned j = 0; j < at_a_time; ++j)
@@ -136,7 +137,7 @@ template <class P> struct small_tree {
         if (args.count > most)
             return false;
         for (unsigned i = threadIdx.x; i < args.count; i += lanes())
-            at[i].task = root_task<P>(args, i);
+            read_root<P>(args, i, at[i].task);
         __syncwarp();
         end = args.count;
         for (unsigned begin = 0, next; begin < end; begin = next, ++levels) {
@@ -168,7 +169,9 @@ template <class P> struct small_tree {
             __threadfence_system();
     }
 
+    /* The letter lies where lanes have written children. */
     __device__ void write_unsolved() const {
+        __syncwarp();
         if (threadIdx.x == 0) {
             mail->outcome = {};
             mail->outcome.status = DPR_ERR_STRATEGY_UNABLE;

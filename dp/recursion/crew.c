@@ -13,20 +13,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "api/ctx.h"
 #include "caps.h"
 #include "clock.h"
 #include "cpu/cores.h"
 #include "cpu/pool.h"
+#include "cpu/quota.h"
 #include "engines.h"
 #include "error.h"
 
-/* Limits other than that of the depth. */
-enum { TOO_MANY = -1, TOO_LONG = -2 };
+/* Limits other than that of the depth, and of the memory for frames. */
+enum { TOO_MANY = -1, TOO_LONG = -2, TOO_LARGE = -3 };
 
-/* Frames of this size together need no look at how much memory the machine has. */
+/* Frames may always take so many bytes, and nobody looks how much memory there is. */
 static const uint64_t FEW_BYTES = UINT64_C(1) << 28;
 
 /* At most FUEL tasks lie between two looks at what others need and at the clock, or TIMED_FUEL if the call limits the
@@ -80,6 +80,7 @@ typedef struct crew {
     uint64_t room;            /* tasks in frames above which nothing is written out for others */
     _Atomic uint64_t waiting; /* tasks in frames */
     _Atomic uint64_t bytes;   /* of frames */
+    _Atomic uint64_t most;    /* of these; 0: nobody has looked */
     _Atomic uint64_t tasks;   /* that threads have solved, as far as they have looked; only if they are limited */
     atomic_int hungry;        /* threads without work */
     atomic_int done;          /* 1: the roots are solved */
@@ -144,26 +145,27 @@ static void release(crew *c, frame *f) {
     free(f);
 }
 
-static uint64_t half_of_memory(void) {
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) / 2 * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Linux grants more memory than there is, and kills a process that uses it: so frames take half of the machine's at
- * most. A task that divides for ever, with many children, comes to that long before the limit of the depth. */
-static frame *allocate_frame(crew *c, size_t bytes) {
-    frame *f = bytes < SIZE_MAX ? malloc(bytes) : NULL;
-    if (!f)
-        return NULL;
-    const uint64_t all = atomic_fetch_add(&c->bytes, bytes) + bytes;
-    if (all <= FEW_BYTES || all <= half_of_memory())
-        return f;
-    free(f);
-    return NULL;
+/* Linux grants more memory than there is, and kills a process that uses it: so frames of a run take half of it at most.
+ * A task that divides for ever, with many children, comes to that long before the limit of the depth. */
+static int have_room(crew *c, uint64_t bytes) {
+    if (bytes <= FEW_BYTES)
+        return 1;
+    uint64_t most = atomic_load_explicit(&c->most, memory_order_relaxed);
+    if (most == 0) {
+        most = dpr_memory_limit("/proc/self/cgroup", "/sys/fs/cgroup") / 2;
+        atomic_store_explicit(&c->most, most, memory_order_relaxed);
+    }
+    return bytes <= most;
 }
 
 static dpr_frame *make_frame(dpr_solver *solver, uint64_t count) {
     thread *t = (thread *)solver;
-    frame *f = allocate_frame(t->crew, frame_bytes(t->crew, count));
+    const size_t bytes = frame_bytes(t->crew, count);
+    if (!have_room(t->crew, atomic_fetch_add(&t->crew->bytes, bytes) + bytes)) {
+        fail(t->crew, DPR_ERR_OUT_OF_MEMORY, TOO_LARGE);
+        return solver->stop;
+    }
+    frame *f = bytes < SIZE_MAX ? malloc(bytes) : NULL;
     if (!f) {
         fail(t->crew, DPR_ERR_OUT_OF_MEMORY, 0);
         return solver->stop;
@@ -514,11 +516,13 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
     if (status == DPR_ERR_LIMIT)
         return dpr_fail(status, "recursion \"%s\" has more tasks than options->max_tasks, which is %llu", r->name,
                         (unsigned long long)call->options.max_tasks);
-    if (status != DPR_OK)
+    if (status != DPR_OK && what == TOO_LARGE)
         return dpr_fail(status,
-                        "no host memory for tasks of recursion \"%s\" that wait for others: they take %llu bytes. Does "
-                        "a task divide for ever?",
+                        "tasks of recursion \"%s\" that wait for others take %llu bytes, more than half of the host's "
+                        "memory: does a task divide for ever?",
                         r->name, (unsigned long long)atomic_load(&c->bytes));
+    if (status != DPR_OK)
+        return dpr_fail(status, "no host memory for the tasks of recursion \"%s\"", r->name);
     for (size_t i = 0; i < call->n; i++)
         memcpy((char *)call->out + i * r->result_bytes, (const char *)c->roots->seen.slots + i * r->slot_bytes,
                r->result_bytes);

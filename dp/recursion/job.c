@@ -135,7 +135,7 @@ int dpr_job_is_tiny(const dpr_job *j) {
     const dpr_recursion_call *call = j->call;
     const size_t nodes = ((size_t)call->recursion->most_children + 1) * 32 + 2 * call->tasks;
     if (!dpr_job_is_small(j) || call->tasks > TINY || call->options.trace
-        || nodes > TINY_BYTES / (call->recursion->gpu->slot_bytes + 8))
+        || nodes > TINY_BYTES / (call->recursion->gpu->slot_bytes + DPR_TINY_LINK))
         return 0;
     const int has_roots = !j->roots_on_host || call->n * call->recursion->task_bytes <= sizeof j->args.few_roots;
     return has_roots && (!j->out_on_host || come_by_mail(j));

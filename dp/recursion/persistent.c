@@ -6,7 +6,6 @@
 enum {
     SMALL_LANES = 128, /* if few tasks are to be expected */
     TINY_LANES = 32,   /* if one warp does them */
-    LINK_BYTES = 8,    /* of a node in shared memory, besides its slot (at_once.cuh) */
     TEAM = 256,        /* threads */
     MOST_TEAMS = 4     /* of an SM: the kernel's launch bounds */
 };
@@ -73,7 +72,7 @@ static unsigned count_blocks(const dpr_job *j) {
  * and a row for one that is out of range. */
 static unsigned tiny_slots(const dpr_recursion *r) {
     const unsigned row = TINY_LANES * r->gpu->slot_bytes;
-    return (unsigned)r->most_children + 1 + (DPR_TINY_NODES * (r->gpu->slot_bytes + LINK_BYTES) + 256) / row + 1;
+    return (unsigned)r->most_children + 1 + (DPR_TINY_NODES * (r->gpu->slot_bytes + DPR_TINY_LINK) + 256) / row + 1;
 }
 
 static void size_job(dpr_job *j, unsigned most_lanes) {

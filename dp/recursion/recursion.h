@@ -105,8 +105,8 @@ enum { DPR_LAUNCH_BEGIN, DPR_LAUNCH_PHASE, DPR_LAUNCH_END, DPR_LAUNCH_END_IF_DUE
 /* The limit that a run has reached: max_tasks, max_ns or max_depth. */
 enum { DPR_LIMIT_OF_TASKS, DPR_LIMIT_OF_TIME, DPR_LIMIT_OF_DEPTH };
 
-/* Bytes of results that fit a mailbox behind the report. */
-enum { DPR_RECURSION_LETTER = 64 };
+/* Bytes of results that fit a mailbox behind the report; of a node in shared memory besides its slot (at_once.cuh). */
+enum { DPR_RECURSION_LETTER = 64, DPR_TINY_LINK = 8 };
 
 /* A block of `persistent` has as many threads as have room for a stack of DPR_SPARE_SLOTS slots each, with which they
  * seldom have to give frames away, at most DPR_MOST_LANES. More than DPR_LANE_STEP are a multiple of it. */

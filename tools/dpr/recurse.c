@@ -147,7 +147,7 @@ static dpr_recursion_options options_of(const request *r, const char *engine) {
     return options;
 }
 
-/* Whether another run fits, after so many, which took `spent` seconds, and with their checks all since `began`. */
+/* Whether another run fits, after so many since `began`, which took `spent` seconds without their checks. */
 static int fits(int trying, int runs, double spent, double began) {
     if (trying)
         return runs < TRIES && spent < TRYING;
