@@ -317,21 +317,13 @@ __device__ inline unsigned end_of(const dpr_recursion_args &args) {
     return nodes < args.capacity ? nodes : args.capacity;
 }
 
-/* Copies root i. Few roots are read where a kernel's arguments are, which takes less time than by an address that may
- * be anywhere. */
-template <class P> __device__ void read_root(const dpr_recursion_args &args, unsigned i, typename P::task &to) {
-    using task = typename P::task;
-    if constexpr (sizeof(task) <= sizeof args.few_roots)
-        if (!args.roots) {
-            to = reinterpret_cast<const task *>(args.few_roots)[i];
-            return;
-        }
-    to = static_cast<const task *>(args.roots)[i];
+template <class P> __device__ const typename P::task &root_task(const dpr_recursion_args &args, unsigned i) {
+    return static_cast<const typename P::task *>(args.roots ? args.roots : args.few_roots)[i];
 }
 
 template <class P> __device__ void place_roots(const nodes<P> &arena, unsigned me, unsigned threads) {
     for (unsigned i = me; i < arena.args.count; i += threads) {
-        read_root<P>(arena.args, i, arena[i].at.task);
+        arena[i].at.task = root_task<P>(arena.args, i);
         arena.make(i, folds<P> ? i : no_node, 0, pending);
         if constexpr (folds<P>)
             arena.result_of(i) = nothing_folded<P>();

@@ -131,13 +131,23 @@ template <class P> struct small_tree {
         }
     }
 
+    /* Few roots are read from the kernel's arguments: an address that may be anywhere takes more time. */
+    __device__ void place_root(unsigned i) const {
+        if constexpr (sizeof(task) <= sizeof arena.args.few_roots)
+            if (!arena.args.roots) {
+                at[i].task = reinterpret_cast<const task *>(arena.args.few_roots)[i];
+                return;
+            }
+        at[i].task = root_task<P>(arena.args, i);
+    }
+
     /* Solves the roots. Returns false if that is not possible before the deadline. */
     __device__ bool solve(uint64_t deadline) {
         const dpr_recursion_args &args = arena.args;
         if (args.count > most)
             return false;
         for (unsigned i = threadIdx.x; i < args.count; i += lanes())
-            read_root<P>(args, i, at[i].task);
+            place_root(i);
         __syncwarp();
         end = args.count;
         for (unsigned begin = 0, next; begin < end; begin = next, ++levels) {
