@@ -309,7 +309,7 @@ TEST(Recursion, limit_of_memory) {
         const char *number = strpbrk(dpr_last_error(), "0123456789");
         const uint64_t bytes = number ? strtoull(number, NULL, 10) : 0;
         EXPECT_TRUE(bytes > 400 * megabyte && bytes < 410 * megabyte);
-        EXPECT_CONTAINS(dpr_last_error(), " bytes, more than half of the host's memory");
+        EXPECT_CONTAINS(dpr_last_error(), " bytes, and those of all runs more than half of the host's memory");
         EXPECT_EQ_U64(5, result);
         root = 1000000;
         EXPECT_STATUS(DPR_OK, chain_run(s.ctx, &root, 1, NULL, &result, &s.options, NULL, NULL));

@@ -971,8 +971,8 @@ typedef struct dpr_recursion_options {
                              most 2^30 */
     uint64_t max_tasks;   /**< a run that has more tasks than this ends with DPR_ERR_LIMIT. The engine looks now and
                              then, so some more may be solved. 0: no limit */
-    uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another. Engines
-                             of the GPU: nodes of device memory, at least as many as roots and at most 2^30; a node
+    uint64_t arena_tasks; /**< room for this many tasks that are handed from one thread or lane to another: at least
+                             as many as roots, and at most 2^30. Engines of the GPU: nodes of device memory; a node
                              has 20 bytes and the larger of a task and a result, rounded up to their alignment. Engine
                              `cpu`: host memory for as many. If the recursion is deeper than a thread's stack has room
                              for (at most 256 levels), or if the children and results of a task take more than about 8

@@ -76,7 +76,7 @@
  * compared with: they need relocatable code, which other modules can call, with at most 64 registers. It is linked as
  * usual, or by nvcc -dlink:
  *
- *     nvcc -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
+ *     nvcc -O2 -std=c++17 -rdc=true -maxrregcount=64 -arch=sm_90 fib.cu main.c $(pkg-config --cflags --libs dpr)
  *
  * In CMake, the property CUDA_SEPARABLE_COMPILATION of a target is -rdc=true:
  *

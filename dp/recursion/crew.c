@@ -29,6 +29,8 @@ enum { TOO_MANY = -1, TOO_LONG = -2, TOO_LARGE = -3 };
 /* Frames may always take so many bytes, and nobody looks how much memory there is. */
 static const uint64_t FEW_BYTES = UINT64_C(1) << 28;
 
+static _Atomic uint64_t bytes_of_all; /* of the frames of all runs */
+
 /* At most FUEL tasks lie between two looks at what others need and at the clock, or TIMED_FUEL if the call limits the
  * time, and up to 30 more that solve.h inlines; fewer if they take longer than LOOK seconds. If tasks become slow after
  * quick ones, a thread without work asks for a look that is late. */
@@ -80,7 +82,7 @@ typedef struct crew {
     uint64_t room;            /* tasks in frames above which nothing is written out for others */
     _Atomic uint64_t waiting; /* tasks in frames */
     _Atomic uint64_t bytes;   /* of frames */
-    _Atomic uint64_t most;    /* of these; 0: nobody has looked */
+    _Atomic uint64_t most;    /* of the frames of all runs; 0: nobody has looked */
     _Atomic uint64_t tasks;   /* that threads have solved, as far as they have looked; only if they are limited */
     atomic_int hungry;        /* threads without work */
     atomic_int done;          /* 1: the roots are solved */
@@ -138,15 +140,21 @@ static size_t frame_bytes(const crew *c, uint64_t count) {
     return count <= (SIZE_MAX - head) / slot ? head + count * slot : SIZE_MAX;
 }
 
+/* Returns the bytes of the frames of all runs. */
+static uint64_t count_bytes(crew *c, uint64_t bytes) {
+    atomic_fetch_add(&c->bytes, bytes);
+    return atomic_fetch_add(&bytes_of_all, bytes) + bytes;
+}
+
 static void release(crew *c, frame *f) {
     unlist(c, f);
     atomic_fetch_sub(&c->waiting, f->seen.count);
-    atomic_fetch_sub(&c->bytes, frame_bytes(c, f->seen.count));
+    count_bytes(c, 0 - frame_bytes(c, f->seen.count));
     free(f);
 }
 
-/* Linux grants more memory than there is, and kills a process that uses it: so frames of a run take half of it at most.
- * A task that divides for ever, with many children, comes to that long before the limit of the depth. */
+/* Linux grants more memory than there is, and kills a process that uses it: so frames take half of it at most. A task
+ * that divides for ever, with many children, comes to that long before the limit of the depth. */
 static int have_room(crew *c, uint64_t bytes) {
     if (bytes <= FEW_BYTES)
         return 1;
@@ -161,7 +169,7 @@ static int have_room(crew *c, uint64_t bytes) {
 static dpr_frame *make_frame(dpr_solver *solver, uint64_t count) {
     thread *t = (thread *)solver;
     const size_t bytes = frame_bytes(t->crew, count);
-    if (!have_room(t->crew, atomic_fetch_add(&t->crew->bytes, bytes) + bytes)) {
+    if (!have_room(t->crew, count_bytes(t->crew, bytes))) {
         fail(t->crew, DPR_ERR_OUT_OF_MEMORY, TOO_LARGE);
         return solver->stop;
     }
@@ -518,8 +526,8 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
                         (unsigned long long)call->options.max_tasks);
     if (status != DPR_OK && what == TOO_LARGE)
         return dpr_fail(status,
-                        "tasks of recursion \"%s\" that wait for others take %llu bytes, more than half of the host's "
-                        "memory: does a task divide for ever?",
+                        "waiting tasks of recursion \"%s\" take %llu bytes, and those of all runs more than half of "
+                        "the host's memory: does a task divide for ever?",
                         r->name, (unsigned long long)atomic_load(&c->bytes));
     if (status != DPR_OK)
         return dpr_fail(status, "no host memory for the tasks of recursion \"%s\"", r->name);
@@ -554,6 +562,7 @@ static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recu
     }
     for (int i = 0; i < threads; i++)
         close_thread(&c.thread[i]);
+    atomic_fetch_sub(&bytes_of_all, atomic_load(&c.bytes));
     free(c.thread);
     return status;
 }

@@ -7,6 +7,7 @@ import pty
 import re
 import resource
 import select
+import stat
 import struct
 import subprocess
 import time
@@ -196,6 +197,15 @@ class Recurse(ToolTest):
         for path in (new, old):
             self.bad("has no serial()", "recurse", "fib", "--cutoff", 5, "--trace", path, "--device", "cpu", expect=2)
         self.assertEqual((os.path.exists(new), Path(old).read_bytes()), (False, b"old"))
+
+    def test_a_picture_that_does_not_fit_leaves_no_file_and_its_device(self):
+        full = os.path.join(self.folder, "full")
+        try:
+            os.mknod(full, stat.S_IFCHR | 0o600, os.makedev(1, 7))
+        except PermissionError:
+            self.skipTest("only root makes devices")
+        self.bad("cannot be written", "recurse", "mandelbrot", "--size", 64, "-O", full, "--device", "cpu")
+        self.assertTrue(stat.S_ISCHR(os.stat(full).st_mode))
 
     def test_timelines(self):
         path = os.path.join(self.folder, "trace.json")
