@@ -147,6 +147,7 @@ TEST(DeviceWarp, persistent) {
     expect_runs(expect_persistent<tree>);
     expect_runs(expect_persistent<fold_tree>);
 }
+
 /* Trees of any size, of which the warp solves those with at most 100 tasks at once. Without an arena it can do nothing
  * else; without a place for results these come with the report; and with the tag 0 the outcome is the caller's. */
 template <class P> void expect_at_once(unsigned capacity, bool has_out, uint32_t tag) {
@@ -186,6 +187,7 @@ TEST(DeviceWarp, few_tasks_at_once) {
     expect_all_at_once<tree>();
     expect_all_at_once<fold_tree>();
 }
+
 TEST(DeviceWarp, phases) {
     expect_runs(expect_phases<tree>);
     expect_runs(expect_phases<fold_tree>);

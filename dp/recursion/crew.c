@@ -81,7 +81,6 @@ typedef struct crew {
     frame *roots;
     uint64_t room;            /* tasks in frames above which nothing is written out for others */
     _Atomic uint64_t waiting; /* tasks in frames */
-    _Atomic uint64_t bytes;   /* of frames */
     _Atomic uint64_t most;    /* of the frames of all runs; 0: nobody has looked */
     _Atomic uint64_t tasks;   /* that threads have solved, as far as they have looked; only if they are limited */
     atomic_int hungry;        /* threads without work */
@@ -140,17 +139,15 @@ static size_t frame_bytes(const crew *c, uint64_t count) {
     return count <= (SIZE_MAX - head) / slot ? head + count * slot : SIZE_MAX;
 }
 
-/* Returns the bytes of the frames of all runs. */
-static uint64_t count_bytes(crew *c, uint64_t bytes) {
-    atomic_fetch_add(&c->bytes, bytes);
-    return atomic_fetch_add(&bytes_of_all, bytes) + bytes;
+static void free_frame(const crew *c, frame *f) {
+    atomic_fetch_sub(&bytes_of_all, frame_bytes(c, f->seen.count));
+    free(f);
 }
 
 static void release(crew *c, frame *f) {
     unlist(c, f);
     atomic_fetch_sub(&c->waiting, f->seen.count);
-    count_bytes(c, 0 - frame_bytes(c, f->seen.count));
-    free(f);
+    free_frame(c, f);
 }
 
 /* Linux grants more memory than there is, and kills a process that uses it: so frames take half of it at most. A task
@@ -169,13 +166,11 @@ static int have_room(crew *c, uint64_t bytes) {
 static dpr_frame *make_frame(dpr_solver *solver, uint64_t count) {
     thread *t = (thread *)solver;
     const size_t bytes = frame_bytes(t->crew, count);
-    if (!have_room(t->crew, count_bytes(t->crew, bytes))) {
-        fail(t->crew, DPR_ERR_OUT_OF_MEMORY, TOO_LARGE);
-        return solver->stop;
-    }
-    frame *f = bytes < SIZE_MAX ? malloc(bytes) : NULL;
+    const int has_room = have_room(t->crew, atomic_fetch_add(&bytes_of_all, bytes) + bytes);
+    frame *f = has_room && bytes < SIZE_MAX ? malloc(bytes) : NULL;
     if (!f) {
-        fail(t->crew, DPR_ERR_OUT_OF_MEMORY, 0);
+        atomic_fetch_sub(&bytes_of_all, bytes);
+        fail(t->crew, DPR_ERR_OUT_OF_MEMORY, has_room ? 0 : TOO_LARGE);
         return solver->stop;
     }
     *f = (frame){.seen = {.slots = f->slots, .count = count}};
@@ -486,7 +481,7 @@ static void open_thread(crew *c, int number) {
 static void close_thread(thread *t) {
     for (frame *f = t->made, *after; f; f = after) {
         after = f->after;
-        free(f);
+        free_frame(t->crew, f);
     }
     free(t->room);
     free(t->spans.at);
@@ -526,9 +521,9 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
                         (unsigned long long)call->options.max_tasks);
     if (status != DPR_OK && what == TOO_LARGE)
         return dpr_fail(status,
-                        "waiting tasks of recursion \"%s\" take %llu bytes, and those of all runs more than half of "
-                        "the host's memory: does a task divide for ever?",
-                        r->name, (unsigned long long)atomic_load(&c->bytes));
+                        "waiting tasks of recursion \"%s\" and of all other runs take %llu bytes, half of the host's "
+                        "memory: does a task divide for ever?",
+                        r->name, (unsigned long long)atomic_load(&bytes_of_all));
     if (status != DPR_OK)
         return dpr_fail(status, "no host memory for the tasks of recursion \"%s\"", r->name);
     for (size_t i = 0; i < call->n; i++)
@@ -562,7 +557,6 @@ static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recu
     }
     for (int i = 0; i < threads; i++)
         close_thread(&c.thread[i]);
-    atomic_fetch_sub(&bytes_of_all, atomic_load(&c.bytes));
     free(c.thread);
     return status;
 }

@@ -60,8 +60,8 @@ extern __shared__ __align__(16) char shared[1 << 16]; /* of a block; the test de
 
 namespace device_on_host {
 
-/* What lanes give each other. There are two in turn: a lane that has come to the next exchange may write that while
- * others still read this one. */
+/* The words that the lanes give each other, one each. Exchanges take turns with two of these: a fast lane writes its
+ * word for the next exchange into the other one, while slow lanes still read this one. */
 struct exchange {
     uint64_t words[32];
 };
