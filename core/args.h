@@ -67,10 +67,16 @@ typedef struct dpr_segment_groups {
     uint32_t log_slice; /* logarithm of the elements of a slice, to the base 2 */
 } dpr_segment_groups;
 
+/* How many bytes of each array a grid may bring to L2 while the work before is still running: all of them, or none. */
+typedef struct dpr_segment_ahead {
+    uint64_t elements, begins, ends;
+} dpr_segment_ahead;
+
 /* The arguments of kernels of segments. */
 typedef struct dpr_segment_args {
     dpr_kernel_args run; /* `out` has a result for each segment */
     dpr_segment_list list;
+    dpr_segment_ahead ahead;
     dpr_segment_groups groups; /* for segments.small and kernels that need two launches */
     uint32_t op;               /* the operation, a row of dpr_ops, for kernels that run several (segments_group.h) */
     void *done;                /* as in dpr_run, with the tag of `run` */

@@ -51,6 +51,14 @@ struct segment_range {
     uint64_t first, count; /* in elements */
 };
 
+/* The beginning of a kernel that reads where segments begin and then their elements. All threads call it. */
+__device__ inline void read_ahead(const dpr_segment_args &args) {
+    const unsigned thread = thread_of_grid(), threads = threads_of_grid();
+    prefetch_lines(args.list.begins, args.ahead.begins, thread, threads);
+    prefetch_lines(args.list.ends, args.ahead.ends, thread, threads);
+    prefetch_lines(args.run.in, args.ahead.elements, thread, threads);
+}
+
 /* The elements of segment `i`: none if its end is not behind its begin. */
 __device__ inline segment_range range_of(const dpr_segment_list &list, uint64_t i) {
     const segment_numbers begins(list.begins, list.dtype), ends(list.ends, list.dtype);

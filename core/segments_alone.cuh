@@ -10,7 +10,7 @@
 namespace dpr {
 
 /* Threads of the largest block, and the most elements of an array whose segments have groups of its threads. */
-constexpr unsigned alone_threads = 1024, most_alone = 65536;
+constexpr unsigned alone_threads = 1024, most_alone = 262144;
 
 /* Elements, and vectors, that a thread loads at a time. With eight vectors, two of three kernels lack registers. */
 constexpr unsigned elements_ahead = 4, vectors_ahead = 4;
@@ -196,6 +196,7 @@ template <class M>
 __global__ void __launch_bounds__(alone_threads, 1) alone_kernel(const __grid_constant__ dpr_segment_args args) {
     __shared__ alone_shared<typename partial<M>::type> shared;
     let_next_launch();
+    read_ahead(args);
     if (threadIdx.x == 0)
         shared.singles = shared.cuts = shared.pieces = 0;
     __syncthreads();

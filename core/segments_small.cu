@@ -40,7 +40,7 @@ constexpr uint64_t longest_of_thread = 128, longest_of_block = 65536;
 /* The most bytes of an array whose blocks share nothing, because one that has all of them is not slower than blocks
  * that share them: for each thread of a block, if each of few segments has one, and in the largest block; if each of
  * many segments has a block; and if segments have groups of a block's threads, in total. */
-constexpr uint64_t alone_of_few = 64, alone_of_largest = 128, alone_of_many = 512, alone_of_groups = 262144;
+constexpr uint64_t alone_of_few = 64, alone_of_largest = 128, alone_of_many = 512, alone_of_groups = 1 << 20;
 
 /* The shortest slice, as a logarithm; and the most slices that the elements of few segments would fill. */
 constexpr unsigned log_least_slice = 11;
@@ -703,6 +703,7 @@ template <class M, small_kind Kind>
 __global__ void __launch_bounds__(small_threads, 1) small_kernel(const __grid_constant__ dpr_segment_args args) {
     __shared__ small_shared<M> shared;
     let_next_launch();
+    read_ahead(args);
     if (threadIdx.x == 0) {
         shared.of_warps = shared.of_block = 0;
         shared.is_full = false;

@@ -215,6 +215,15 @@ __device__ inline void let_next_launch() {
 #endif
 }
 
+/* Brings every `threads`-th line of 128 bytes to L2, from number `thread` on. It is only a hint, so it may come before
+ * the bytes are written. */
+__device__ inline void prefetch_lines(const void *from, uint64_t bytes, unsigned thread, unsigned threads) {
+    constexpr unsigned line = 128;
+#pragma unroll 1
+    for (uint64_t i = uint64_t{thread} * line; i < bytes; i += uint64_t{threads} * line)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char *>(from) + i));
+}
+
 /* Number of elements to reduce. Called after wait_for_work_before(). */
 __device__ inline uint64_t elements(const dpr_kernel_args &args) {
     if (!args.device_count)

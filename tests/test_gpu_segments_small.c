@@ -31,13 +31,14 @@ static size_t one_among_short(size_t i) {
     return i == 900 ? 30000 : i % 12;
 }
 
-/* With up to 2^16 elements of 4 bytes, and sizes around those of warps and blocks: segments by groups of lanes, by a
- * warp and by a block. */
+/* With up to 2^18 elements of at most 1 MiB, and sizes around those of warps and blocks: segments by groups of lanes,
+ * by a warp and by a block. */
 static void run_short_arrays(scene *s) {
     static length_of *const shapes[] = {length_ones,  length_short, length_mixed,      a_long_one,     mostly_empty,
                                         around_lanes, around_warps, warps_among_short, one_among_short};
-    const size_t element = dpr_dtype_size(s->dtype), most = element <= 4 ? 1 << 16 : (1 << 18) / element;
-    const size_t sizes[] = {1, 2, 255, 256, 257, 1023, 1025, 4096, 5000, 8193, most - 1, most, most + 1};
+    const size_t element = dpr_dtype_size(s->dtype), most = element <= 4 ? 1 << 18 : (1 << 20) / element;
+    const size_t sizes[] = {1,    2,    255,  256,     257,      1023, 1025,
+                            4096, 5000, 8193, 1 << 16, most - 1, most, most < MOST_ELEMENTS ? most + 1 : 30000};
     make_elements(s, (size_t)s->op % 2 * dpr_dtype_alignment(s->dtype));
     for (size_t k = 0; k < LENGTH(sizes) * LENGTH(shapes); k++) {
         dpr_segments segments = DPR_SEGMENTS_INIT;
@@ -183,12 +184,14 @@ TEST(GpuSegmentsSmall, cuts_long_ones_that_overlap) {
 /* Short arrays, where segments have more pieces than a block has places for. */
 TEST(GpuSegmentsSmall, has_no_room_for_pieces) {
     NEED_GPU();
-    static const size_t counts[] = {20, 300, 700, 3000};
+    static const size_t counts[] = {20, 300, 3000, 9000};
     scene s;
     open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
     for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
         for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
             dpr_segments segments = DPR_SEGMENTS_INIT;
+            if (p >= 3 && counts[k] >= 9000) /* because the reference takes long */
+                continue;
             s.op = cut_pairs[p].op;
             s.dtype = cut_pairs[p].dtype;
             make_elements(&s, 0);

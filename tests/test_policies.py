@@ -24,13 +24,13 @@ ALIGNED = "struct alignas(32) {} {{ int n; }};"
 FOLD = "static constexpr dpr_op fold = DPR_SUM;"
 
 
-def compile_policy(standard="c++17", **parts):
+def compile_policy(standard="c++17", nvcc_stage="-c", **parts):
     """The compiler's messages for a policy in which these parts differ; None leaves a part out."""
     policy = "\n".join(text for text in {**RIGHT, **parts}.values() if text)
     with tempfile.TemporaryDirectory() as folder:
         is_nvcc = pathlib.Path(COMPILER).name == "nvcc"
         source = pathlib.Path(folder, "wrong.cu" if is_nvcc else "wrong.cc")
-        options = ["-ptx", "-o", source.with_suffix(".ptx")] if is_nvcc else ["-fsyntax-only"]
+        options = [nvcc_stage, "-o", source.with_suffix(".out")] if is_nvcc else ["-fsyntax-only"]
         source.write_text("#include <dpr_recursion.cuh>\n#include <string>\nnamespace {\nstruct wrong {\n"
                           f"{policy}\n}};\n}}\nDPR_RECURSION(wrong, wrong)\n", encoding="utf-8")
         done = subprocess.run([COMPILER, f"-std={standard}", *options, *(f"-I{i}" for i in INCLUDES), source],
@@ -43,7 +43,7 @@ class Policies(unittest.TestCase):
         for parts in ({}, {"more": COST + SERIAL}, {"combine": None, "more": FOLD + PART}, {"combine": None, "more": FOLD},
                       {"combine": None, "more": FOLD.replace("dpr_op", "int")},
                       {"more": COST + SERIAL + CUTOFF}):
-            code, messages = compile_policy(**parts)
+            code, messages = compile_policy(nvcc_stage="-ptx", **parts)  # the rest takes long
             self.assertEqual(code, 0, messages)
 
     def test_older_standard(self):
@@ -73,11 +73,14 @@ class Policies(unittest.TestCase):
                 ("lacks `DPR_POLICY result base(", {"base": None}),
                 ("lacks `DPR_POLICY result combine(", {"combine": None}),
                 ("has combine() and `fold`", {"more": FOLD}),
+                ("has combine() and `fold`", {"combine": RIGHT["combine"].replace(", int)", ")"), "more": FOLD}),
                 ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD.replace("SUM", "MEAN")}),
                 ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
                 ("serial() must be ", {"more": SERIAL}),
                 ("serial() must be ", {"more": COST + SERIAL.replace("const task &", "int *")}),
                 ("cost() must be ", {"more": COST.replace("const dpr::no_data &, ", "")}),
+                ("cost() must be ", {"more": COST.replace("uint64_t", "double")}),
+                ("cost() must be ", {"more": COST.replace("uint64_t", "int")}),
                 ("the policy has no serial()", {"more": CUTOFF}),
                 ("the policy has no serial()", {"more": COST + CUTOFF}),
                 ("`task` and `result` may be aligned to 16 bytes", {"task": ALIGNED.format("task")}),

@@ -181,6 +181,7 @@ TEST(Recursion, no_roots_and_many) {
     scene s = begin(NULL);
     EXPECT_STATUS(DPR_OK, chain_run(s.ctx, NULL, 0, NULL, NULL, &s.options, &s.report, NULL));
     EXPECT_EQ_U64(0, s.report.tasks);
+    EXPECT_CONTAINS(s.report.reason, "no roots");
     for (uint64_t i = 0; i < ROOTS; i++)
         roots[i] = i % 100;
     EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, ROOTS, NULL, results, NULL, NULL, NULL));

@@ -46,9 +46,10 @@
  * - divide(data, task, children): writes the children, from children[0] on, and returns how many; 0 for a base case.
  *   Another number than 0 to most_children ends the run with DPR_ERR_DIVIDE; a child with an index outside of that
  *   range is written nowhere. divide() must not read `children`: if there is no room for all of them, several have the
- * same address, and the library calls divide() again later.
+ *   same address, and the library calls divide() again later.
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
+ * A policy that inherits from another needs a divide() and a combine() of its own, because their arguments name it.
  *
  * What it may have to be run faster:
  * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. About how many tasks there are is
@@ -124,6 +125,9 @@
  * result counts. A function that takes no team is called by the first thread. The constant team_bytes, at most 32768,
  * is the size of team.memory(), which the threads share within a call of a function.
  *
+ * On the GPU, functions that call themselves take the stack of CUDA (cudaLimitStackSize), whose size nvcc cannot tell
+ * then: the program must set it, and too little of it loses the CUDA context. Loops need none.
+ *
  * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
  * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor
  * below each other must not write and read the same. Otherwise they change nothing. They must return normally, without
@@ -154,6 +158,7 @@
 
 /* Defines name_run(), name_enqueue() and name_check() for the policy, and the table of its functions. */
 #define DPR_RECURSION(name, policy)                                                                                    \
+    static_assert(::dpr::recursion::check<policy>(), "the policy is not right");                                       \
     static const dpr_recursion *dpr_recursion_of_##name() {                                                            \
         static const dpr_recursion recursion = ::dpr::recursion::make<policy>(#name);                                  \
         return &recursion;                                                                                             \

@@ -161,22 +161,18 @@ template <class P> constexpr bool folds = fold_of<P> != DPR_OP_NONE;
  * ambiguous. A final class cannot be a base, so its members are not found. */
 template <class P, class Namesake, bool = !std::is_final_v<P>> struct with_namesake : P, Namesake {};
 template <class P, class Namesake> struct with_namesake<P, Namesake, false> : Namesake {};
-struct other_part {
-    int part;
-};
-struct other_cost {
-    int cost;
-};
-struct other_serial {
-    int serial;
-};
-template <class P, class = void> constexpr bool names_part = true;
-template <class P> constexpr bool names_part<P, std::void_t<decltype(&with_namesake<P, other_part>::part)>> = false;
-template <class P, class = void> constexpr bool names_cost = true;
-template <class P> constexpr bool names_cost<P, std::void_t<decltype(&with_namesake<P, other_cost>::cost)>> = false;
-template <class P, class = void> constexpr bool names_serial = true;
-template <class P>
-constexpr bool names_serial<P, std::void_t<decltype(&with_namesake<P, other_serial>::serial)>> = false;
+#define DPR_CHECK_NAME_(NAME)                                                                                          \
+    struct other_##NAME {                                                                                              \
+        int NAME;                                                                                                      \
+    };                                                                                                                 \
+    template <class P, class = void> constexpr bool names_##NAME = true;                                               \
+    template <class P>                                                                                                 \
+    constexpr bool names_##NAME<P, std::void_t<decltype(&with_namesake<P, other_##NAME>::NAME)>> = false;
+DPR_CHECK_NAME_(combine)
+DPR_CHECK_NAME_(part)
+DPR_CHECK_NAME_(cost)
+DPR_CHECK_NAME_(serial)
+#undef DPR_CHECK_NAME_
 
 /* What a divided task adds to the fold. */
 template <class P>
@@ -186,10 +182,13 @@ template <class P> constexpr bool has_part = folds<P> &&gives<typename P::result
 /* Whether a block, rather than a lane, works on a task. */
 template <class P> constexpr bool has_teams = team_divides<P> || team_bases<P> || team_combines<P>;
 
-/* The policy's estimate of a task. */
+/* The policy's estimate of a task. A negative one would become a very large one. */
 template <class P>
 using estimated = decltype(P::cost(std::declval<const data_of<P> &>(), std::declval<const typename P::task &>()));
-template <class P> constexpr bool has_cost = gives<uint64_t, estimated, void, P>;
+template <class P, class = void> constexpr bool has_cost = false;
+template <class P>
+constexpr bool has_cost<P, std::void_t<estimated<P>>> =
+    std::is_integral_v<estimated<P>> &&std::is_unsigned_v<estimated<P>>;
 
 /* Solving a task of at most some cost at once. */
 template <class P> constexpr bool has_serial = has_cost<P> &&gives<typename P::result, serially_solved, void, P>;
@@ -279,7 +278,8 @@ template <class P> constexpr bool check() {
         static_assert(has_combine<P> || folds<P>,
                       "the policy lacks `DPR_POLICY result combine(const data &, const task &, dpr::results<policy>, "
                       "int n)`: solves a task from its children's results");
-        static_assert(!has_combine<P> || !folds<P>, "the policy has combine() and `fold`: only one of them can be");
+        static_assert(!(has_combine<P> || names_combine<P>) || !folds<P>,
+                      "the policy has combine() and `fold`: only one of them can be");
         static_assert(!folds<P> || can_fold<typename P::result>(fold_of<P>),
                       "`fold` must be DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_BAND, DPR_BOR or DPR_BXOR, and the "
                       "policy's `result` an integer of 32 or 64 bits, because results are folded in any order");

@@ -31,9 +31,13 @@ const char *dpr_engine_text(size_t i) {
 /* ---- The choice ---- */
 
 static const dpr_engine *choose(const dpr_recursion_call *call, const char **reason, dpr_status *status) {
-    *reason = "it was asked for";
+    if (!call->options.engine && call->n == 0) {
+        *reason = "there are no roots";
+        return &dpr_engine_serial;
+    }
     if (!call->options.engine)
         return dpr_engine_choose(call, reason);
+    *reason = "it was asked for";
     const dpr_engine *engine = NULL;
     *status = dpr_call_engine(call->options.engine, &engine);
     if (*status == DPR_OK)
