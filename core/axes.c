@@ -379,3 +379,30 @@ void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan) {
     plan->walk_lanes = divisor(plan->walk.count);
     set_parts(plan, count_parts(plan, all.element, blocks));
 }
+
+/* Adds the axis to what lies between the first and the last element, in elements: `low` before the run's place, and
+ * `span` in all, up to the number of elements. */
+static void span_axis(const dpr_axis *axis, uint64_t elements, int64_t *low, uint64_t *span) {
+    const uint64_t steps = axis->extent - 1, step = (uint64_t)llabs(axis->in);
+    if (step > 0 && steps > elements / step) /* the product may be too large for the type */
+        *span = elements + 1;
+    if (*span > elements)
+        return;
+    *span += steps * step;
+    *low += axis->in < 0 ? (int64_t)(steps * step) : 0;
+}
+
+dpr_axes_block dpr_axes_find_block(const dpr_run *run) {
+    const dpr_axes_layout *at = run->axes;
+    const uint64_t elements = at->outputs * at->each, size = dpr_dtypes[run->key.f.dtype].size;
+    uint64_t span = 1;
+    int64_t low = 0;
+    if (elements == 0)
+        return (dpr_axes_block){run->in, 0};
+    for (int d = 0; d < at->kept; d++)
+        span_axis(&at->keep[d], elements, &low, &span);
+    for (int d = 0; d < at->reduced; d++)
+        span_axis(&at->reduce[d], elements, &low, &span);
+    const int has_gaps = span > elements;
+    return (dpr_axes_block){(const char *)run->in - (has_gaps ? 0 : low * (int64_t)size), has_gaps ? 0 : span * size};
+}

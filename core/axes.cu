@@ -75,6 +75,9 @@ size_t workspace_bytes(const dpr_run *run) {
 /* Most blocks of a grid that is started as others end: far from the limit, and enough that its end is even. */
 constexpr uint64_t most_blocks = uint64_t{1} << 20;
 
+/* The most bytes that a grid brings to L2 ahead. On an H200, 2^22 elements of F32 took up to 7 % longer with more. */
+constexpr uint64_t most_ahead = 1 << 22;
+
 int launch(const dpr_run *run) {
     dpr_axes_args args = {};
     dpr_launch launch = {};
@@ -88,6 +91,9 @@ int launch(const dpr_run *run) {
     if (args.plan.form == DPR_AXES_STAGES)
         dpr_axes_stages(run, items, &launch);
     args.run = dpr_args_of(&launch, run);
+    args.ahead = dpr_axes_find_block(run);
+    if (args.ahead.bytes > most_ahead || !dpr_may_read_ahead(&launch, run, args.ahead.bytes))
+        args.ahead.bytes = 0;
     return run->enqueue(run, &launch, &args.run);
 }
 

@@ -586,6 +586,11 @@ constexpr int axes_blocks = sizeof(typename M::storage) == 4 && sizeof(typename 
                             : sizeof(typename M::storage) == 16 || (axes_word_results<M> > 1 && M::holds_index) ? 2
                                                                                                                 : 3;
 
+/* The grid brings to L2 what it will read. */
+__device__ inline void read_ahead(const dpr_axes_args &args) {
+    prefetch_lines(args.ahead.first, args.ahead.bytes);
+}
+
 /* Each block does every gridDim.x-th part of a tile. */
 template <class M>
 __global__ void __launch_bounds__(DPR_AXES_THREADS, axes_blocks<M>)
@@ -596,6 +601,7 @@ __global__ void __launch_bounds__(DPR_AXES_THREADS, axes_blocks<M>)
     const uint64_t items = p.tiles.n * p.parts;
     const axes_thread<M> thread = {args, p, {p}};
     let_next_launch();
+    read_ahead(args);
     wait_for_work_before();
 #pragma unroll 1
     for (uint64_t i = blockIdx.x; i < items; i += gridDim.x) {
@@ -619,6 +625,7 @@ __global__ void __launch_bounds__(DPR_AXES_THREADS, axes_stage_blocks(sizeof(typ
     const uint64_t count = args.plan.tiles.n;
     const axes_stage<M> stages = {args, args.plan};
     let_next_launch();
+    read_ahead(args);
     if (threadIdx.x == 0)
         tiles[0] = axes_tile(args, blockIdx.x);
     wait_for_work_before();

@@ -71,16 +71,25 @@ typedef struct dpr_axes_plan {
     uint64_t walk_share, rest_share; /* indices of a part */
 } dpr_axes_plan;
 
+/* The memory that has a run's elements. */
+typedef struct dpr_axes_block {
+    const void *first;
+    uint64_t bytes; /* 0: with more room than the elements take, so there are gaps */
+} dpr_axes_block;
+
 /* The arguments of the kernel. */
 typedef struct dpr_axes_args {
     dpr_kernel_args run;
     dpr_axes_plan plan;
-    uint32_t op; /* the operation, a row of dpr_ops, for kernels that run several (axes_measures.h) */
+    dpr_axes_block ahead; /* what the grid may bring to L2 while the work before is still running */
+    uint32_t op;          /* the operation, a row of dpr_ops, for kernels that run several (axes_measures.h) */
 } dpr_axes_args;
 
 /* Divides a run for `blocks` blocks at a time. The form of operations that are FUSED (ops.def) is always
  * DPR_AXES_ELEMENTS. */
 void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan);
+
+dpr_axes_block dpr_axes_find_block(const dpr_run *run);
 
 /* Results of a tile, counted up to its edge. */
 static inline uint64_t dpr_axes_tile_results(const dpr_axes_plan *plan, size_t element) {

@@ -165,6 +165,7 @@ __global__ void __launch_bounds__(DPR_AXES_THREADS, 2)
             tile);
     };
     let_next_launch();
+    read_ahead(args);
     wait_for_work_before();
     call_operation<true, D, N>(args.op, work);
 }

@@ -443,28 +443,12 @@ using keyed_entry = void (*)(dpr_keyed_args);
 /* Blocks on an SM that have enough registers. */
 template <class M> constexpr int keyed_blocks = sizeof(typename M::storage) > 8 ? 3 : 4;
 
-/* Blocks that may be launched while the work before is still running. */
-constexpr unsigned blocks_ahead = 512;
-
-/* Brings the elements and keys of the block's tile to L2. */
-template <class M> __device__ void read_ahead(const dpr_keyed_args &args) {
-    constexpr unsigned elements = tile_shape<M>::elements;
-    const uint64_t from = uint64_t{blockIdx.x} * elements, left = args.run.count - min(from, args.run.count),
-                   count = min(left, uint64_t{elements});
-    prefetch_lines(static_cast<const typename M::storage *>(args.run.in) + from, count * sizeof(typename M::storage),
-                   threadIdx.x, keyed_threads);
-    prefetch_lines(static_cast<const char *>(args.keys) + from * args.key_bytes, count * args.key_bytes, threadIdx.x,
-                   keyed_threads);
-}
-
 template <class M>
 __global__ void __launch_bounds__(keyed_threads, keyed_blocks<M>)
     keyed_kernel(const __grid_constant__ dpr_keyed_args args) {
 #if __CUDA_ARCH__ >= 900
     __shared__ keyed_shared<M> shared;
     let_next_launch();
-    if (args.run.prefetch > 0 && blockIdx.x < blocks_ahead && !args.clears)
-        read_ahead<M>(args);
     wait_for_work_before();
     if (args.clears)
         clear_places(args, key_places<M>::words(args.tiles));

@@ -48,7 +48,8 @@ static inline dpr_launch dpr_spread(const void *entry, unsigned threads, unsigne
  * reads. More slows that work: with 64 KiB a chain of runs is slower on an H200. */
 enum { DPR_PREFETCH_BYTES = 32768, DPR_PREFETCH_VECTORS = 8 };
 
-/* Bytes that few blocks may prefetch, which leave most of memory's rate to the work before. */
+/* Bytes that all blocks together may prefetch, however few they are: that leaves most of memory's rate to the work
+ * before. */
 enum { DPR_PREFETCH_OF_FEW = 1 << 20 };
 
 /* From this array size on, each block reads a contiguous part of the array: 0.2 % faster than blocks in turn from 2 GiB
@@ -107,16 +108,22 @@ static inline int dpr_launch_run(const dpr_launch *launch, const dpr_run *run) {
     return run->enqueue(run, launch, &args);
 }
 
+/* Whether the grid may bring all `bytes` of the memory that it reads to L2 ahead. */
+static inline int dpr_may_read_ahead(const dpr_launch *launch, const dpr_run *run, uint64_t bytes) {
+    const uint64_t shares = (uint64_t)launch->blocks * DPR_PREFETCH_BYTES;
+    return run->key.f.in_memory == DPR_MEMORY_DEVICE && !run->device_count
+           && (bytes <= shares || bytes <= DPR_PREFETCH_OF_FEW);
+}
+
 /* What a grid of segments may bring to L2 ahead. Its threads read first where segments begin, and then elements: they
  * wait for memory once instead of twice. */
 static inline dpr_segment_ahead dpr_segments_ahead(const dpr_launch *launch, const dpr_run *run) {
     const dpr_segment_list *list = run->segments;
-    const uint64_t numbers = list->count * dpr_dtypes[DPR_ROW(list->dtype)].size, elements = dpr_run_bytes(run);
-    const uint64_t ends = run->key.f.ranges ? numbers : 0, shares = (uint64_t)launch->blocks * DPR_PREFETCH_BYTES;
-    const uint64_t most = shares > DPR_PREFETCH_OF_FEW ? shares : (uint64_t)DPR_PREFETCH_OF_FEW;
-    const dpr_segment_ahead all = {elements, numbers, ends}, none = {0, 0, 0};
-    const int are_known = !run->device_count && !list->device_count;
-    return run->key.f.in_memory == DPR_MEMORY_DEVICE && are_known && elements + numbers + ends <= most ? all : none;
+    const uint64_t size = dpr_dtypes[DPR_ROW(list->dtype)].size, elements = dpr_run_bytes(run);
+    const uint64_t begins = (list->count + !run->key.f.ranges) * size, ends = run->key.f.ranges ? begins : 0;
+    const dpr_segment_ahead all = {elements, begins, ends}, none = {0, 0, 0};
+    const int may = list->on_device && !list->device_count;
+    return may && dpr_may_read_ahead(launch, run, elements + begins + ends) ? all : none;
 }
 
 /* The same for a kernel of segments. */

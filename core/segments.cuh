@@ -51,12 +51,11 @@ struct segment_range {
     uint64_t first, count; /* in elements */
 };
 
-/* The beginning of a kernel that reads where segments begin and then their elements. All threads call it. */
+/* The grid brings to L2 what it will read, so that it waits once for where segments begin and for their elements. */
 __device__ inline void read_ahead(const dpr_segment_args &args) {
-    const unsigned thread = thread_of_grid(), threads = threads_of_grid();
-    prefetch_lines(args.list.begins, args.ahead.begins, thread, threads);
-    prefetch_lines(args.list.ends, args.ahead.ends, thread, threads);
-    prefetch_lines(args.run.in, args.ahead.elements, thread, threads);
+    prefetch_lines(args.list.begins, args.ahead.begins);
+    prefetch_lines(args.list.ends, args.ahead.ends);
+    prefetch_lines(args.run.in, args.ahead.elements);
 }
 
 /* The elements of segment `i`: none if its end is not behind its begin. */

@@ -81,6 +81,7 @@ typedef struct dpr_segment_list {
     const void *begins, *ends; /* for offsets, `ends` points to the second number of `begins` */
     dpr_dtype dtype;           /* DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;
+    int on_device; /* 1: all of `begins` and `ends` is in device memory, so kernels may bring it to L2 ahead */
     const uint64_t *device_count; /* NULL, or the number of segments, of which `count` is the most, in memory that the
                                      device can read */
 } dpr_segment_list;

@@ -215,13 +215,13 @@ __device__ inline void let_next_launch() {
 #endif
 }
 
-/* Brings every `threads`-th line of 128 bytes to L2, from number `thread` on. It is only a hint, so it may come before
- * the bytes are written. */
-__device__ inline void prefetch_lines(const void *from, uint64_t bytes, unsigned thread, unsigned threads) {
-    constexpr unsigned line = 128;
+/* The grid brings `bytes` bytes of device memory to L2. It is only a hint, so it may come before they are written. */
+__device__ inline void prefetch_lines(const void *from, uint64_t bytes) {
+    constexpr uint64_t line = 128;
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(from), end = begin + bytes;
 #pragma unroll 1
-    for (uint64_t i = uint64_t{thread} * line; i < bytes; i += uint64_t{threads} * line)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(static_cast<const char *>(from) + i));
+    for (uintptr_t at = begin / line * line + thread_of_grid() * line; at < end; at += threads_of_grid() * line)
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
 }
 
 /* Number of elements to reduce. Called after wait_for_work_before(). */

@@ -6,7 +6,7 @@
 #include "support.h"
 
 /* What most scenes have room for; the longest element or result; and bytes around results that calls leave alone. */
-enum { MOST_ELEMENTS = 1 << 18, MOST_SEGMENTS = 1 << 15, MOST_BYTES = 16, GUARD = 64 };
+enum { MOST_ELEMENTS = (1 << 18) + 8, MOST_SEGMENTS = 1 << 15, MOST_BYTES = 16, GUARD = 64 };
 
 /* Lengths of segments: the next one is made of the number of the segment. */
 typedef size_t length_of(size_t i);

@@ -320,3 +320,53 @@ TEST(AxesDivision, no_elements) {
     EXPECT_TRUE(s.plan.tiles.n * s.plan.x.count * s.plan.y.count >= 1000);
     end(&s);
 }
+
+/* ---- The memory that has the elements ---- */
+
+/* Returns whether there is a block. */
+static int expect_block(scene *s) {
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+    s->wanted.count = 0;
+    s->run.axes = &s->layout;
+    list_wanted(s);
+    for (size_t i = 0; i < s->wanted.count; i++) {
+        const int64_t in = s->wanted.list[i].in;
+        lowest = in < lowest ? in : lowest;
+        highest = in > highest ? in : highest;
+    }
+    const dpr_axes_block block = dpr_axes_find_block(&s->run);
+    const uint64_t bytes = (uint64_t)(highest - lowest + s->element), room = s->wanted.count * (uint64_t)s->element;
+    EXPECT_EQ_U64(bytes > room ? 0 : bytes, block.bytes);
+    if (block.bytes > 0)
+        EXPECT_TRUE(block.first == (const char *)s->run.in + lowest);
+    return block.bytes > 0;
+}
+
+TEST(AxesDivision, block_of_all_elements) {
+    int blocks = 0, gaps = 0;
+    uint64_t seed = 22;
+    scene s;
+    start(&s);
+    for (int round = 0; round < 2000; round++) {
+        set_pair(&s, DPR_SUM, round % 2 ? DPR_U8 : DPR_F64);
+        choose_layout(&s, 2000, &seed);
+        *(expect_block(&s) ? &blocks : &gaps) += 1;
+    }
+    EXPECT_TRUE(blocks > 100 && gaps > 100);
+    end(&s);
+}
+
+TEST(AxesDivision, no_block_where_there_are_no_elements_or_very_large_gaps) {
+    scene s;
+    start(&s);
+    set_pair(&s, DPR_SUM, DPR_F32);
+    s.run.axes = &s.layout;
+    s.layout = (dpr_axes_layout){.kept = 1, .reduced = 1, .keep = {{1000, 1, 1}}, .outputs = 1000};
+    EXPECT_EQ_U64(0, dpr_axes_find_block(&s.run).bytes);
+    s.layout.reduce[0] = (dpr_axis){1 << 20, INT64_C(1) << 44, 0};
+    s.layout.each = 1 << 20;
+    EXPECT_EQ_U64(0, dpr_axes_find_block(&s.run).bytes);
+    s.layout.reduce[0].in = INT64_MIN / 4;
+    EXPECT_EQ_U64(0, dpr_axes_find_block(&s.run).bytes);
+    end(&s);
+}

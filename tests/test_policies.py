@@ -81,6 +81,7 @@ class Policies(unittest.TestCase):
                 ("cost() must be ", {"more": COST.replace("const dpr::no_data &, ", "")}),
                 ("cost() must be ", {"more": COST.replace("uint64_t", "double")}),
                 ("cost() must be ", {"more": COST.replace("uint64_t", "int")}),
+                ("cost() must be ", {"more": COST.replace("uint64_t", "bool")}),
                 ("the policy has no serial()", {"more": CUTOFF}),
                 ("the policy has no serial()", {"more": COST + CUTOFF}),
                 ("`task` and `result` may be aligned to 16 bytes", {"task": ALIGNED.format("task")}),

@@ -49,7 +49,8 @@
  *   same address, and the library calls divide() again later.
  * - base(data, task): the result of a base case.
  * - combine(data, task, results, n): the result of a divided task, from those of its n children in their order.
- * A policy that inherits from another needs a divide() and a combine() of its own, because their arguments name it.
+ * A policy that inherits from another needs a divide() of its own, and a combine() unless it folds, because their
+ * arguments name the policy.
  *
  * What it may have to be run faster:
  * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. About how many tasks there are is
@@ -125,8 +126,8 @@
  * result counts. A function that takes no team is called by the first thread. The constant team_bytes, at most 32768,
  * is the size of team.memory(), which the threads share within a call of a function.
  *
- * On the GPU, functions that call themselves take the stack of CUDA (cudaLimitStackSize), whose size nvcc cannot tell
- * then: the program must set it, and too little of it loses the CUDA context. Loops need none.
+ * On the GPU, functions that call themselves take stack for each call, and nvcc cannot know how much in all: the program
+ * must set cudaLimitStackSize. If it is too small, CUDA ends the kernel with an error, and its context is lost.
  *
  * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
  * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor

@@ -188,7 +188,7 @@ using estimated = decltype(P::cost(std::declval<const data_of<P> &>(), std::decl
 template <class P, class = void> constexpr bool has_cost = false;
 template <class P>
 constexpr bool has_cost<P, std::void_t<estimated<P>>> =
-    std::is_integral_v<estimated<P>> &&std::is_unsigned_v<estimated<P>>;
+    std::is_integral_v<estimated<P>> &&std::is_unsigned_v<estimated<P>> && !std::is_same_v<estimated<P>, bool>;
 
 /* Solving a task of at most some cost at once. */
 template <class P> constexpr bool has_serial = has_cost<P> &&gives<typename P::result, serially_solved, void, P>;

@@ -105,6 +105,16 @@ static int is_pageable(const dpr_parts_array *a) {
     return a->at && a->place.memory == DPR_MEMORY_HOST;
 }
 
+/* Whether all numbers of segments are in device memory, where pageable arrays are copied to before a run (stage()). */
+static int has_numbers_on_device(const dpr_parts *c, int are_copied) {
+    for (int i = 0; i < 2; i++) {
+        const dpr_parts_array *a = &c->array[DPR_PARTS_MORE + i];
+        if (a->at && a->place.memory != DPR_MEMORY_DEVICE && !(are_copied && is_pageable(a)))
+            return 0;
+    }
+    return 1;
+}
+
 /* Bytes of an array of numbers of segments: `count` of them, or one more for offsets. */
 static size_t number_bytes(const dpr_parts *c) {
     const dpr_segment_list *list = &c->shape.segments;
@@ -130,6 +140,7 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s)
                                        &s->more[i]);
     s->out_bytes = (size_t)c->shape.results * c->request.out_size;
     s->segments = c->shape.segments;
+    s->segments.on_device = has_numbers_on_device(c, 1);
     /* Results beyond the number of segments keep their values, so these come along. */
     if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
         status = dpr_device_upload(device, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
@@ -165,6 +176,7 @@ static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, const dpr_choice **choice, 
     const int on_device = dpr_parts_on_device(c) || (!in->at && c->request.key.f.gpu_only);
     c->request.key.f.in_memory = (uint8_t)(on_device ? DPR_MEMORY_DEVICE : in->place.memory);
     dpr_shape_key(&c->shape, &c->request.key);
+    c->shape.segments.on_device = has_numbers_on_device(c, 0);
     const dpr_status status = dpr_ctx_choice(ctx, c->request.key, choice);
     dpr_request_run(&c->request, run);
     run->in = c->in;
