@@ -126,8 +126,8 @@
  * result counts. A function that takes no team is called by the first thread. The constant team_bytes, at most 32768,
  * is the size of team.memory(), which the threads share within a call of a function.
  *
- * On the GPU, functions that call themselves take stack for each call, and nvcc cannot know how much in all: the program
- * must set cudaLimitStackSize. If it is too small, CUDA ends the kernel with an error, and its context is lost.
+ * On the GPU, functions that call themselves take stack for each call, and nvcc cannot know how much in all: the
+ * program must set cudaLimitStackSize. If it is too small, CUDA ends the kernel with an error, and its context is lost.
  *
  * These functions must depend on their arguments alone, and on memory that their data point to. They may write there
  * what belongs to their task, and combine() sees what was written for the children; tasks that are neither above nor
