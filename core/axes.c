@@ -403,6 +403,7 @@ dpr_axes_block dpr_axes_find_block(const dpr_run *run) {
         span_axis(&at->keep[d], elements, &low, &span);
     for (int d = 0; d < at->reduced; d++)
         span_axis(&at->reduce[d], elements, &low, &span);
-    const int has_gaps = span > elements;
-    return (dpr_axes_block){(const char *)run->in - (has_gaps ? 0 : low * (int64_t)size), has_gaps ? 0 : span * size};
+    if (span > elements)
+        return (dpr_axes_block){run->in, 0};
+    return (dpr_axes_block){(const char *)run->in - low * (int64_t)size, span * size};
 }

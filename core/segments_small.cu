@@ -1,6 +1,6 @@
 /* segments.small: as many threads for each segment as the device has for it, from one to a block. In short arrays each
- * block reads its segments alone (segments_alone.cuh). If there are more segments than threads, threads go
- * through them in rounds; a kernel of its own does several rounds at once if segments are short.
+ * block reads its segments alone (segments_alone.cuh). If there are more segments than threads, threads go through them
+ * in rounds; a kernel of its own does several rounds at once if segments are short.
  *
  * In longer arrays, segments that are long for a block are cut into slices. The block that finishes a segment's last
  * slice combines the values of all of them in their order. How a segment is cut depends on lengths and on the launch

@@ -128,6 +128,12 @@ static const struct {
 } cut_pairs[] = {{DPR_SUM, DPR_F32}, {DPR_SUM, DPR_F64},    {DPR_ARGMAX, DPR_F32}, {DPR_MIN, DPR_I8},
                  {DPR_SUM, DPR_I16}, {DPR_ARGMIN, DPR_F64}, {DPR_PROD, DPR_C64},   {DPR_BXOR, DPR_U64}};
 
+static void take_pair(scene *s, size_t pair) {
+    s->op = cut_pairs[pair].op;
+    s->dtype = cut_pairs[pair].dtype;
+    make_elements(s, 0);
+}
+
 /* Arrays of up to 2^20 + 1 elements. */
 TEST(GpuSegmentsSmall, cuts_long_ones) {
     NEED_GPU();
@@ -170,9 +176,7 @@ TEST(GpuSegmentsSmall, cuts_long_ones_that_overlap) {
             dpr_segments segments = DPR_SEGMENTS_INIT;
             if (p >= 3 && counts[k] >= 600) /* because the reference takes long */
                 continue;
-            s.op = cut_pairs[p].op;
-            s.dtype = cut_pairs[p].dtype;
-            make_elements(&s, 0);
+            take_pair(&s, p);
             overlap(&s, &segments, counts[k], types[k % LENGTH(types)]);
             expect_same_and_zeros(&s, &segments, 1);
             expect_same_bits_of_small(&s, &segments, 1);
@@ -189,9 +193,7 @@ TEST(GpuSegmentsSmall, has_no_room_for_pieces) {
     for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
         for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
             dpr_segments segments = DPR_SEGMENTS_INIT;
-            s.op = cut_pairs[p].op;
-            s.dtype = cut_pairs[p].dtype;
-            make_elements(&s, 0);
+            take_pair(&s, p);
             s.count = 30000;
             for (size_t i = 0; i < counts[k]; i++) {
                 const size_t length = i % 3 == 2 ? i % 70 : i * 2654435761U % 16000;
@@ -216,9 +218,7 @@ TEST(GpuSegmentsSmall, one_or_two_threads_for_each) {
     for (size_t p = 0; p < LENGTH(cut_pairs) && !test_failed(); p++)
         for (size_t k = 0; k < LENGTH(counts) && !test_failed(); k++) {
             dpr_segments segments = DPR_SEGMENTS_INIT;
-            s.op = cut_pairs[p].op;
-            s.dtype = cut_pairs[p].dtype;
-            make_elements(&s, 0);
+            take_pair(&s, p);
             segments.count = counts[k];
             segments.dtype = types[(p + k) % LENGTH(types)];
             s.begins[0] = 0;

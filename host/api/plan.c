@@ -25,15 +25,15 @@ static dpr_status place_runs(int has_gpu, dpr_key *key) {
     return DPR_OK;
 }
 
-/* Fails if the GPU or the CPU that runs the plan does not reach `at`. NULL passes. Sets *on_device to 0 if it is not in
- * device memory. */
+/* Fails if the GPU or the CPU that runs the plan does not reach `at`. NULL passes. Sets *on_device, unless that is
+ * NULL, to 0 if it is not in device memory. */
 static dpr_status check_reach(const dpr_plan *plan, const void *at, const char *argument, int *on_device) {
     const int on_gpu = plan->step->strategy->side == DPR_ON_GPU;
     if (!at)
         return DPR_OK;
     dpr_place place;
     dpr_status status = dpr_device_place(at, argument, &place);
-    if (status == DPR_OK && place.memory != DPR_MEMORY_DEVICE)
+    if (status == DPR_OK && on_device && place.memory != DPR_MEMORY_DEVICE)
         *on_device = 0;
     if (status == DPR_OK && on_gpu)
         status = dpr_request_reaches_stream(argument, at, place);
@@ -48,17 +48,15 @@ static dpr_status check_device_count(const dpr_plan *plan) {
     if ((uintptr_t)at % sizeof *at != 0)
         return dpr_fail(DPR_ERR_MISALIGNED, "problem->device_count is %p, which is not aligned to the %zu bytes of u64",
                         (const void *)at, sizeof *at);
-    int on_device;
-    return check_reach(plan, at, "problem->device_count", &on_device);
+    return check_reach(plan, at, "problem->device_count", NULL);
 }
 
 static dpr_status check_segments(const dpr_plan *plan, dpr_segment_list *list) {
-    int on_device;
     list->on_device = 1;
     dpr_status status = check_reach(plan, list->begins, "segments->begins", &list->on_device);
     if (status == DPR_OK && plan->shape.has_ends)
         status = check_reach(plan, list->ends, "segments->ends", &list->on_device);
-    return status == DPR_OK ? check_reach(plan, list->device_count, "segments->device_count", &on_device) : status;
+    return status == DPR_OK ? check_reach(plan, list->device_count, "segments->device_count", NULL) : status;
 }
 
 /* Chooses for the plan's request, from the context's cache; or by measuring, and then the choice's key names the
@@ -97,10 +95,9 @@ dpr_status dpr_plan_create(dpr_ctx *ctx, const dpr_problem *problem, dpr_plan **
     if (status != DPR_OK)
         return status;
     plan.run.device_count = p.device_count;
-    int on_device;
     status = check_device_count(&plan);
     if (status == DPR_OK)
-        status = check_reach(&plan, plan.request.launch_report, "options->launch->report", &on_device);
+        status = check_reach(&plan, plan.request.launch_report, "options->launch->report", NULL);
     if (status == DPR_OK)
         status = check_segments(&plan, &plan.shape.segments);
     if (status != DPR_OK)

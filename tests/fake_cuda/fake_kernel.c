@@ -289,12 +289,19 @@ static const char *take_fused(fake_launch *out, const dpr_fused_args *args) {
     return NULL;
 }
 
+static int is_in_device_memory(const void *at) {
+    const fake_block *block = fake_find(at, 1);
+    return block && block->kind == FAKE_DEVICE;
+}
+
 /* Some kernels of segments run several operations. */
-static void take_segments(fake_launch *out, const dpr_segment_args *args) {
+static const char *take_segments(fake_launch *out, const dpr_segment_args *args) {
+    const int on_device = is_in_device_memory(args->list.begins) && is_in_device_memory(args->list.ends);
     out->segments = args->list;
     out->done = args->done;
     if (dpr_ops[out->key.f.op].fused_only)
         out->key.f.op = (uint8_t)args->op;
+    return args->list.on_device == on_device ? NULL : "a list of segments is wrong about where its numbers lie";
 }
 
 static void take_nested_segments(fake_launch *out, const dpr_nested_segments_args *args) {
@@ -416,7 +423,7 @@ const char *fake_kernel_prepare(const cudaLaunchConfig_t *config, const void *en
     if (out->key.f.segments && of_module)
         take_nested_segments(out, arguments[0]);
     else if (out->key.f.segments)
-        take_segments(out, arguments[0]);
+        wrong = take_segments(out, arguments[0]);
     const dpr_kernel declared = out->strategy->kernel(&out->key);
     if (!wrong)
         wrong = check_division(config, &out->args.run, dpr_dtypes[out->key.f.dtype].size);

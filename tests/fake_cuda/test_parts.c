@@ -210,6 +210,29 @@ PARTS_TEST(plans_have_segments) {
     dpr_plan_destroy(plan);
 }
 
+/* Where a plan's numbers lie decides whether kernels may read them ahead. The fake checks what kernels are told. */
+PARTS_TEST(plans_have_numbers_in_any_memory) {
+    const scene *s = fixture;
+    int32_t *pinned = gpu_alloc(DPR_MEMORY_PINNED, sizeof offsets);
+    ASSERT_TRUE(pinned != NULL);
+    memcpy(pinned, offsets, sizeof offsets);
+    for (int kind = 0; kind < 6; kind++) { /* begins and ends: both on the device or not, and offsets alone */
+        dpr_segments segments = segments_at(kind & 1 ? pinned : s->offsets);
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_plan *plan = NULL;
+        segments.ends = kind < 2 ? NULL : kind < 4 ? s->offsets + 1 : pinned + 1;
+        problem.dtype = DPR_I32;
+        problem.count = COUNT;
+        problem.segments = &segments;
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+        memcpy(s->out, canaries, sizeof canaries);
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, s->out, s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && are_known(s->out));
+        dpr_plan_destroy(plan);
+    }
+    gpu_free(DPR_MEMORY_PINNED, pinned);
+}
+
 static dpr_options measuring(void) {
     dpr_options options = DPR_OPTIONS_INIT;
     options.effort = DPR_MEASURE;
