@@ -8,10 +8,16 @@
 /* Kinds of runs. A run of DPR_APART_NONE waits for nobody, and nobody waits for it. */
 typedef enum dpr_apart { DPR_APART_NONE, DPR_APART_NESTED, DPR_APART_GRAPH, DPR_APART_KINDS } dpr_apart;
 
-/* Begins a run whose launches are done before dpr_apart_end(), and returns 1. Waits for runs of the other kind to end.
- * The kinds take turns, and runs end, so waiting ends. Returns 0 for a graph if nested launches may be pending at any
- * time: then it must not launch itself, and there is nothing to end. */
-int dpr_apart_begin(dpr_apart kind);
+/* How dpr_apart_begin() ended. */
+typedef enum dpr_apart_turn {
+    DPR_APART_REFUSED, /* a graph must not launch itself: nested launches may be pending at any time */
+    DPR_APART_BEGUN,   /* dpr_apart_end() is called when all launches are done */
+    DPR_APART_LATE     /* runs of the other kind did not end in time */
+} dpr_apart_turn;
+
+/* Begins a run. Waits at most `seconds` for runs of the other kind to end. The kinds take turns, so that neither waits
+ * for more than the runs that have begun. Only if it returns DPR_APART_BEGUN, there is something to end. */
+dpr_apart_turn dpr_apart_begin(dpr_apart kind, double seconds);
 void dpr_apart_end(dpr_apart kind);
 
 /* From now on nested launches may be pending at any time, because nobody says when they are done. Waits for graphs. */

@@ -2,6 +2,7 @@
  * undone, so each test is for a process of its own, as ctest runs it. */
 #include "apart.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -13,9 +14,14 @@ enum { THREADS = 8, RUNS = 2000 };
 /* Runs in flight, and what was found wrong. */
 static atomic_int running[DPR_APART_KINDS], wrong;
 
+/* Waits as long as it takes. */
+static int begins(dpr_apart kind) {
+    return dpr_apart_begin(kind, HUGE_VAL) == DPR_APART_BEGUN;
+}
+
 static void run_once(dpr_apart kind) {
     const dpr_apart other = kind == DPR_APART_GRAPH ? DPR_APART_NESTED : DPR_APART_GRAPH;
-    if (!dpr_apart_begin(kind))
+    if (!begins(kind))
         return;
     running[kind]++;
     sched_yield();
@@ -47,8 +53,8 @@ TEST(Apart, never_both) {
 
 TEST(Apart, runs_of_one_kind_go_together) {
     for (int kind = DPR_APART_NONE; kind < DPR_APART_KINDS; kind++) {
-        EXPECT_TRUE(dpr_apart_begin((dpr_apart)kind));
-        EXPECT_TRUE(dpr_apart_begin((dpr_apart)kind));
+        EXPECT_TRUE(begins((dpr_apart)kind));
+        EXPECT_TRUE(begins((dpr_apart)kind));
         dpr_apart_end((dpr_apart)kind);
         dpr_apart_end((dpr_apart)kind);
     }
@@ -58,7 +64,7 @@ static atomic_int has_begun;
 
 /* Begins a graph, and says so. */
 static void *begin_graph(void *unused) {
-    has_begun = dpr_apart_begin(DPR_APART_GRAPH) ? 1 : -1;
+    has_begun = begins(DPR_APART_GRAPH) ? 1 : -1;
     if (has_begun == 1)
         dpr_apart_end(DPR_APART_GRAPH);
     return unused;
@@ -67,10 +73,12 @@ static void *begin_graph(void *unused) {
 /* A thread that waits to begin a graph while a nested run is in flight. */
 static pthread_t wait_for_nested(void) {
     pthread_t thread;
-    EXPECT_TRUE(dpr_apart_begin(DPR_APART_NESTED));
+    EXPECT_TRUE(begins(DPR_APART_NESTED));
     EXPECT_EQ_I64(0, pthread_create(&thread, NULL, begin_graph, NULL));
-    for (int i = 0; i < 1000; i++)
+    while (dpr_apart_begin(DPR_APART_NESTED, 0) == DPR_APART_BEGUN) { /* until a graph's turn is next */
+        dpr_apart_end(DPR_APART_NESTED);
         sched_yield();
+    }
     EXPECT_EQ_I64(0, has_begun);
     return thread;
 }
@@ -79,7 +87,7 @@ static atomic_int is_next, nested_has_begun;
 
 static void *begin_nested_behind_a_graph(void *unused) {
     is_next = 1;
-    (void)dpr_apart_begin(DPR_APART_NESTED);
+    (void)begins(DPR_APART_NESTED);
     nested_has_begun = 1;
     wrong += has_begun != 1; /* the graph has waited longer */
     dpr_apart_end(DPR_APART_NESTED);
@@ -100,12 +108,27 @@ TEST(Apart, kinds_take_turns) {
     EXPECT_EQ_I64(0, wrong);
 }
 
+/* The run in flight ends as it would have, and its kind was not kept out by the one that gave up. */
+TEST(Apart, waiting_has_a_limit) {
+    const dpr_apart kinds[] = {DPR_APART_NESTED, DPR_APART_GRAPH};
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(begins(kinds[i]));
+        EXPECT_EQ_I64(DPR_APART_LATE, dpr_apart_begin(kinds[1 - i], 0.01));
+        EXPECT_EQ_I64(DPR_APART_LATE, dpr_apart_begin(kinds[1 - i], 0));
+        EXPECT_TRUE(begins(kinds[i]));
+        dpr_apart_end(kinds[i]);
+        dpr_apart_end(kinds[i]);
+        EXPECT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(kinds[1 - i], 0));
+        dpr_apart_end(kinds[1 - i]);
+    }
+}
+
 TEST(Apart, cancelled_threads_keep_nobody_out) {
     const pthread_t thread = wait_for_nested();
     EXPECT_EQ_I64(0, pthread_cancel(thread));
     dpr_apart_end(DPR_APART_NESTED);
     EXPECT_EQ_I64(0, pthread_join(thread, NULL));
-    EXPECT_TRUE(dpr_apart_begin(DPR_APART_NESTED));
+    EXPECT_TRUE(begins(DPR_APART_NESTED));
     dpr_apart_end(DPR_APART_NESTED);
 }
 
@@ -117,8 +140,8 @@ TEST(Apart, nested_launches_that_nobody_ends_let_graphs_go) {
     EXPECT_EQ_I64(0, pthread_join(thread, NULL));
     EXPECT_EQ_I64(-1, has_begun);
     dpr_apart_end(DPR_APART_NESTED);
-    EXPECT_TRUE(!dpr_apart_begin(DPR_APART_GRAPH));
-    EXPECT_TRUE(dpr_apart_begin(DPR_APART_NESTED));
+    EXPECT_EQ_I64(DPR_APART_REFUSED, dpr_apart_begin(DPR_APART_GRAPH, HUGE_VAL));
+    EXPECT_TRUE(begins(DPR_APART_NESTED));
     dpr_apart_end(DPR_APART_NESTED);
 }
 
@@ -130,7 +153,7 @@ static void *nested_forever(void *unused) {
 
 TEST(Apart, nested_launches_wait_for_graphs) {
     pthread_t thread;
-    ASSERT_TRUE(dpr_apart_begin(DPR_APART_GRAPH));
+    ASSERT_TRUE(begins(DPR_APART_GRAPH));
     running[DPR_APART_GRAPH]++;
     EXPECT_EQ_I64(0, pthread_create(&thread, NULL, nested_forever, NULL));
     for (int i = 0; i < 1000; i++)
@@ -140,5 +163,5 @@ TEST(Apart, nested_launches_wait_for_graphs) {
     dpr_apart_end(DPR_APART_GRAPH);
     EXPECT_EQ_I64(0, pthread_join(thread, NULL));
     EXPECT_EQ_I64(0, wrong);
-    EXPECT_TRUE(!dpr_apart_begin(DPR_APART_GRAPH));
+    EXPECT_EQ_I64(DPR_APART_REFUSED, dpr_apart_begin(DPR_APART_GRAPH, HUGE_VAL));
 }

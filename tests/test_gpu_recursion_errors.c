@@ -2,6 +2,7 @@
  * These come last in a process, because no graph launches itself any more after a run that was given up. */
 #include <stdio.h>
 
+#include "apart.h"
 #include "gpu_memory.h"
 #include "gpu_recursion_scene.h"
 
@@ -92,6 +93,27 @@ static void limit_of_nesting(scene *s) {
 }
 ENGINE_TEST(level, limit_of_nesting)
 ENGINE_TEST(naive, limit_of_nesting)
+
+/* Launches by kernels wait for graphs that launch themselves, and the reverse, but not for longer than the limit. */
+static void limit_of_waiting(scene *s) {
+    const dpr_apart other = is_engine(s, "graph") ? DPR_APART_NESTED : DPR_APART_GRAPH;
+    const uint64_t root = 10;
+    uint64_t result = 5;
+    if (dpr_apart_begin(DPR_APART_GRAPH, 0) == DPR_APART_REFUSED)
+        SKIP("an earlier test's nested launches may be pending, so no graph launches itself");
+    dpr_apart_end(DPR_APART_GRAPH);
+    s->options.max_seconds = 0.1;
+    ASSERT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(other, 0));
+    EXPECT_STATUS(DPR_ERR_LIMIT, binary_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "\"binary\" has waited for 0.1 seconds");
+    EXPECT_EQ_U64(5, result);
+    dpr_apart_end(other);
+    EXPECT_STATUS(DPR_OK, binary_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_EQ_U64(2047, result);
+}
+ENGINE_TEST(level, limit_of_waiting)
+ENGINE_TEST(graph, limit_of_waiting)
+ENGINE_TEST(naive, limit_of_waiting)
 
 /* With arenas that are never full, and with one that always is. */
 GPU_TEST(limit_of_time) {

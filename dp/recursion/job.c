@@ -426,7 +426,14 @@ static dpr_status run_on_device(const dpr_job *j, const dpr_strategy *strategy, 
 /* Nested launches of a run that is given up may stay pending for ever, so no graph launches itself afterwards. A graph
  * that is given up does not block other threads: their nested launches may begin. */
 static dpr_status run_apart(dpr_job *j, const dpr_strategy *strategy, letter *from) {
-    j->begun = dpr_apart_begin(j->apart);
+    const dpr_apart_turn turn = dpr_apart_begin(j->apart, j->call->max_seconds);
+    if (turn == DPR_APART_LATE)
+        return dpr_fail(
+            DPR_ERR_LIMIT,
+            "recursion \"%s\" has waited for %g seconds, its limit (options->max_seconds), because launches by "
+            "kernels of engine \"%s\" must not meet those of runs in other threads",
+            j->call->recursion->name, j->call->max_seconds, strategy->name);
+    j->begun = turn == DPR_APART_BEGUN;
     j->began = dpr_recursion_now();
     const dpr_status status = run_on_device(j, strategy, from);
     j->is_given_up = status == DPR_ERR_CUDA && dpr_last_cuda_error() == cudaErrorNotReady;

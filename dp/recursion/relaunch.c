@@ -147,7 +147,7 @@ dpr_status dpr_relaunch_measure(dpr_device *gpu, double patience, double *second
     dpr_status status = dpr_device_resident(&at, &kernel, &unused);
     if (status == DPR_OK)
         status = check_stack(gpu);
-    if (status != DPR_OK || !dpr_apart_begin(DPR_APART_GRAPH))
+    if (status != DPR_OK || dpr_apart_begin(DPR_APART_GRAPH, patience) != DPR_APART_BEGUN)
         return status;
     status = measure(gpu, patience, seconds);
     dpr_apart_end(DPR_APART_GRAPH);

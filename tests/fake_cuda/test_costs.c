@@ -230,7 +230,7 @@ static void expect_nested(dpr_ctx *ctx, double nested, double relaunch) {
 
 /* Whether a graph may launch itself. */
 static int graphs_may_run(void) {
-    const int may = dpr_apart_begin(DPR_APART_GRAPH);
+    const int may = dpr_apart_begin(DPR_APART_GRAPH, 0) == DPR_APART_BEGUN;
     if (may)
         dpr_apart_end(DPR_APART_GRAPH);
     return may;

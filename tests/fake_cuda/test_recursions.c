@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "apart.h"
 #include "cuda/module.h"
 #include "fake_cuda.h"
 #include "fake_recursion.h"
@@ -694,6 +695,20 @@ RECURSION_TEST(a_graph_is_kept_for_the_next_run) {
     expect_run(fixture, fixture->stream);
     EXPECT_EQ_I64(made, fake_graphs_made());
     fixture->options.engine = "host";
+    expect_run(fixture, NULL);
+}
+
+/* Runs whose launches must not meet do not wait for each other for ever. */
+RECURSION_TEST(waiting_for_runs_of_another_kind_has_a_limit) {
+    fixture->options.engine = "graph";
+    fixture->options.max_seconds = 0.05;
+    ASSERT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(DPR_APART_NESTED, 0));
+    EXPECT_STATUS(DPR_ERR_LIMIT, run(fixture, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "has waited for 0.05 seconds, its limit (options->max_seconds), because launches "
+                                      "by kernels of engine \"graph\"");
+    EXPECT_TRUE(has_results(fixture, 0));
+    dpr_apart_end(DPR_APART_NESTED);
+    fixture->options.max_seconds = 60;
     expect_run(fixture, NULL);
 }
 
