@@ -329,7 +329,9 @@ def regret(results, _):
                           str(sum(r["regret_percent"] > 10 for r in rows)),
                           f"{most['regret_percent']:.0f} %, {most['regret_us']:.2f} us: {most['op']} of "
                           f"{elements(most['count'])} {most['dtype']}"])
-    lines = heading(results[0], "how much longer the planner's choice takes than the quickest strategy")
+    commits = " and ".join(dict.fromkeys(document["commit"] for document in results))
+    lines = heading({**results[0], "commit": commits},
+                    "how much longer the planner's choice takes than the quickest strategy")
     return lines + table(["memory", "calls", "cases", "geometric mean", "more than 10 %", "worst"], cells)
 
 
