@@ -345,10 +345,10 @@ static int complete(bench_asked *a) {
     if (a->offsets != DPR_DTYPE_NONE && !a->segments.n)
         return cli_usage("--offsets belongs to --segments, which is not asked for");
     a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
-    const int is_usual = a->memory == DPR_MEMORY_DEVICE || a->memory == DPR_MEMORY_HOST;
-    if (a->memory != DPR_MEMORY_AUTO && (is_lineup(a) || (is_of_many(a) && !is_usual)))
-        return cli_usage("--memory is without --ladder and --nested; with --segments and --axes, arrays lie where they "
-                         "usually do");
+    const int may_be_usual = a->memory == DPR_MEMORY_AUTO || a->memory == DPR_MEMORY_DEVICE
+                             || (a->memory == DPR_MEMORY_HOST && !is_lineup(a));
+    if (!may_be_usual && (is_lineup(a) || is_of_many(a)))
+        return cli_usage("--memory: with --ladder, --nested, --segments and --axes, arrays lie where they usually do");
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)
