@@ -30,8 +30,8 @@ static void lock(void) {
     (void)pthread_mutex_lock(&runs.lock);
 }
 
-/* The time when so many seconds have passed; 30 years are as good as more. */
-static struct timespec after(double seconds) {
+/* The time `seconds` from now, or 1e9 s (31 years) if that is sooner. */
+static struct timespec deadline(double seconds) {
     const double most = 1e9, whole = floor(fmin(seconds, most));
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
@@ -56,7 +56,7 @@ static int must_wait(dpr_apart kind) {
 
 /* The caller's thread is not cancelled meanwhile. */
 static dpr_apart_turn begin(dpr_apart kind, double seconds) {
-    const struct timespec end = after(seconds);
+    const struct timespec end = deadline(seconds);
     int error = 0;
     lock();
     runs.waiting[kind]++;

@@ -11,12 +11,13 @@ typedef enum dpr_apart { DPR_APART_NONE, DPR_APART_NESTED, DPR_APART_GRAPH, DPR_
 /* How dpr_apart_begin() ended. */
 typedef enum dpr_apart_turn {
     DPR_APART_REFUSED, /* a graph must not launch itself: nested launches may be pending at any time */
-    DPR_APART_BEGUN,   /* dpr_apart_end() is called when all launches are done */
-    DPR_APART_LATE     /* runs of the other kind did not end in time */
+    DPR_APART_BEGUN,   /* the run may make its launches */
+    DPR_APART_LATE     /* its turn did not come in time */
 } dpr_apart_turn;
 
-/* Begins a run. Waits at most `seconds` for runs of the other kind to end. The kinds take turns, so that neither waits
- * for more than the runs that have begun. Only if it returns DPR_APART_BEGUN, there is something to end. */
+/* Begins a run. Waits at most `seconds` for its turn: until no run of the other kind is in flight, and none waits whose
+ * turn comes first. The kinds take turns, so no kind keeps the other out by going on and on. dpr_apart_end() is for
+ * runs that have begun, when all their launches are done. */
 dpr_apart_turn dpr_apart_begin(dpr_apart kind, double seconds);
 void dpr_apart_end(dpr_apart kind);
 

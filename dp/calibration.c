@@ -284,7 +284,7 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_workspaces 
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;
-    (void)dpr_apart_begin(DPR_APART_NESTED, HUGE_VAL); /* graphs that launch themselves end by limits of their own */
+    (void)dpr_apart_begin(DPR_APART_NESTED, HUGE_VAL); /* as long as runs of `graph` take */
     pthread_mutex_lock(&measuring);
     if (!atomic_load(&c->done)) {
         status = find_bytes(c, device, gpu);

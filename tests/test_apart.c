@@ -11,8 +11,8 @@
 
 enum { THREADS = 8, RUNS = 2000 };
 
-/* Runs in flight, and what was found wrong. */
-static atomic_int running[DPR_APART_KINDS], wrong;
+/* Runs in flight and runs that have ended, and what was found wrong. */
+static atomic_int running[DPR_APART_KINDS], ended, wrong;
 
 /* Waits as long as it takes. */
 static int begins(dpr_apart kind) {
@@ -28,6 +28,7 @@ static void run_once(dpr_apart kind) {
     wrong += running[other] != 0;
     running[kind]--;
     dpr_apart_end(kind);
+    ended++;
 }
 
 static void *run_nested(void *unused) {
@@ -49,6 +50,7 @@ TEST(Apart, never_both) {
     for (int i = 0; i < THREADS; i++)
         ASSERT_EQ_I64(0, pthread_join(threads[i], NULL));
     EXPECT_EQ_I64(0, wrong);
+    EXPECT_EQ_I64(THREADS * RUNS, ended);
 }
 
 TEST(Apart, runs_of_one_kind_go_together) {
@@ -75,7 +77,7 @@ static pthread_t wait_for_nested(void) {
     pthread_t thread;
     EXPECT_TRUE(begins(DPR_APART_NESTED));
     EXPECT_EQ_I64(0, pthread_create(&thread, NULL, begin_graph, NULL));
-    while (dpr_apart_begin(DPR_APART_NESTED, 0) == DPR_APART_BEGUN) { /* until a graph's turn is next */
+    while (!has_begun && dpr_apart_begin(DPR_APART_NESTED, 0) == DPR_APART_BEGUN) { /* until a graph's turn is next */
         dpr_apart_end(DPR_APART_NESTED);
         sched_yield();
     }
@@ -121,6 +123,27 @@ TEST(Apart, waiting_has_a_limit) {
         EXPECT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(kinds[1 - i], 0));
         dpr_apart_end(kinds[1 - i]);
     }
+}
+
+static void *begin_graph_soon(void *unused) {
+    has_begun = dpr_apart_begin(DPR_APART_GRAPH, 0.2) == DPR_APART_LATE ? -1 : 1;
+    return unused;
+}
+
+/* A nested run that waits only because a graph's turn is next goes on when the graph gives up. */
+TEST(Apart, giving_up_lets_others_go) {
+    pthread_t thread;
+    ASSERT_TRUE(begins(DPR_APART_NESTED));
+    ASSERT_EQ_I64(0, pthread_create(&thread, NULL, begin_graph_soon, NULL));
+    while (!has_begun && dpr_apart_begin(DPR_APART_NESTED, 0) == DPR_APART_BEGUN) {
+        dpr_apart_end(DPR_APART_NESTED);
+        sched_yield();
+    }
+    EXPECT_TRUE(begins(DPR_APART_NESTED));
+    EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+    EXPECT_EQ_I64(-1, has_begun);
+    dpr_apart_end(DPR_APART_NESTED);
+    dpr_apart_end(DPR_APART_NESTED);
 }
 
 TEST(Apart, cancelled_threads_keep_nobody_out) {

@@ -231,10 +231,10 @@ GPU_TEST(folds) {
     }
 }
 
-/* The costs of few roots in host memory are known, and then tasks that cost little are left undivided for lanes. */
+/* Roots in host memory are asked what they cost, and then tasks that cost little are left undivided for lanes. */
 GPU_TEST(tasks_that_cost_little) {
-    enum { MOST = 40 };
-    static const size_t counts[] = {1, 7, MOST};
+    enum { MOST = 200 };
+    static const size_t counts[] = {1, 40, MOST};
     static const uint64_t sizes[] = {1, 8000, 60000}, arenas[] = {0, MOST, 1000, 20000};
     for (size_t i = 0; i < LENGTH(counts) * LENGTH(sizes) * LENGTH(arenas); i++) {
         const size_t n = counts[i % LENGTH(counts)];

@@ -728,32 +728,38 @@ TEST(Recursion, the_first_engine_is_chosen_by_cost) {
     end(&s);
 }
 
-/* Of many roots some are asked, of each part of the array as many. */
+/* Of many roots some are asked, of each part of the array as many, also where costs repeat. */
 TEST(Recursion, many_roots_are_asked_here_and_there_what_they_cost) {
     enum { MOST = 100003 };
     static const dpr_recursion numbers = {.cost = cost_of_number, .task_bytes = sizeof(uint64_t)};
     static const struct {
-        size_t n;
-        uint64_t first_half, second_half; /* costs */
+        size_t n, period; /* in each `period` roots, the first half costs `one`, and the second half `other` */
+        uint64_t one, other;
         const dpr_engine *engine;
-    } cases[] = {{65, 1, 1, &dpr_engine_serial},        {1000, 2, 2, &dpr_engine_serial},
-                 {1000, 1, 20000, &dpr_engine_cpu},     {1000, 20000, 1, &dpr_engine_cpu},
-                 {MOST, 3, 5, &dpr_engine_cpu},         {MOST, 1, UINT64_MAX / 2, &dpr_engine_cpu},
-                 {MOST, UINT64_MAX, 1, &dpr_engine_cpu}};
+    } cases[] = {{65, 65, 1, 1, &dpr_engine_serial},          {1000, 1000, 2, 2, &dpr_engine_serial},
+                 {1000, 1000, 1, 20000, &dpr_engine_cpu},     {1000, 1000, 20000, 1, &dpr_engine_cpu},
+                 {128, 2, 1, 300000, &dpr_engine_cpu},        {4096, 2, 20000, 1, &dpr_engine_cpu},
+                 {4096, 64, 1, 20000, &dpr_engine_cpu},       {6400, 100, 20000, 1, &dpr_engine_cpu},
+                 {MOST, MOST, 0, 0, &dpr_engine_cpu}, /* a task each, at least */
+                 {MOST, MOST, 3, 5, &dpr_engine_cpu},         {MOST, MOST, 1, UINT64_MAX / 2, &dpr_engine_cpu},
+                 {MOST, MOST, UINT64_MAX, 1, &dpr_engine_cpu}};
     scene s = begin(NULL);
     uint64_t *roots = calloc(MOST, sizeof *roots);
+    ASSERT_TRUE(roots != NULL);
     for (size_t c = 0; c < LENGTH(cases); c++) {
-        const size_t n = cases[c].n;
+        const size_t n = cases[c].n, period = cases[c].period;
         double sum = 0;
-        for (size_t i = 0; i < n; i++)
-            sum += (double)(roots[i] = i < n / 2 ? cases[c].first_half : cases[c].second_half);
+        for (size_t i = 0; i < n; i++) {
+            roots[i] = i % period < period / 2 ? cases[c].one : cases[c].other;
+            sum += (double)roots[i];
+        }
         dpr_recursion_call call = {.ctx = s.ctx, .recursion = &numbers, .roots = roots, .n = n};
         const char *reason;
         call.options.threads = 2;
         costs_asked = 0;
         dpr_engine_size(&call);
         EXPECT_EQ_I64(64, costs_asked);
-        EXPECT_NEAR_F64(1, (double)call.cost / fmin(sum, 0x1p64), 0.02);
+        EXPECT_NEAR_F64(fmin(sum, 0x1p64), (double)call.cost, 0.1 * fmin(sum, 0x1p64));
         EXPECT_TRUE(dpr_engine_choose(&call, &reason) == cases[c].engine);
         EXPECT_CONTAINS(reason, "what the roots cost");
     }

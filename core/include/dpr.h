@@ -994,14 +994,15 @@ typedef struct dpr_recursion_options {
     void *trace_user;                                                  /**< the first argument of trace() */
     double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
                            from the call; on the GPU, from the run's first kernel, and with a limit the call first waits
-                             for the work in the stream. Runs of other threads whose launches by kernels must not meet
-                             its own may keep it waiting for as long again. The engine looks at the clock between calls
-                             of the policy's functions: on the CPU about every 64 tasks of a thread, but not while it
-                             combines results of up to 256 levels. So the run may take somewhat longer. If a function
-                             does not return on the GPU, the call gives up the kernels after 2 * max_seconds + 1
-                             seconds, and dpr_last_cuda_error() is cudaErrorNotReady: until the stream's work is done
-                             (cudaStreamSynchronize()), the GPU may read and write what `data`, `roots` and `out` point
-                             to, and other calls may have to wait. 0: a day, and the call waits for all kernels */
+                             for the work in the stream. Engines `level`, `graph` and `naive` may also have to wait for
+                             runs of other threads: at most for max_seconds, and then the call ends with DPR_ERR_LIMIT
+                             without a run. The engine looks at the clock between calls of the policy's functions: on
+                             the CPU about every 64 tasks of a thread, but not while it combines results of up to 256
+                             levels. So the run may take somewhat longer. If a function does not return on the GPU, the
+                             call gives up the kernels after 2 * max_seconds + 1 seconds, and dpr_last_cuda_error() is
+                             cudaErrorNotReady: until the stream's work is done (cudaStreamSynchronize()), the GPU may
+                             read and write what `data`, `roots` and `out` point to, and other calls may have to wait.
+                             0: a day, and the call waits for all kernels */
     int allow_nested;   /**< 1: without an engine's name, the library may also choose `level` and `graph`, whose kernels
                              launch kernels and graphs. The caller promises that until the call returns no kernel of the
                              program's own launches kernels, and that `stream` waits for no other thread's run of a

@@ -55,12 +55,12 @@
  * What it may have to be run faster:
  * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. About how many tasks there are is
  *   the best unit, because the library takes it for that until there was a run: with much smaller numbers, the first
- *   run may be by one thread. The host calls it for up to 64 roots, and `data` may point to memory of the device.
- * Engine `persistent` calls it on the device, for tasks that it may divide before lanes begin. Policies with serial()
- * have it called for every task, on the host or the device. Runs whose roots cost about as much count as similar, so
- * the library can expect as many tasks as there were, and choose sizes and engines for them. If in fact there are far
- *   more, the first such run takes long. Without it, runs with about as many roots count as similar for the choice of
- *   the engine.
+ *   run may be by one thread. The host calls it for at most 64 roots of a call, also if there are more, and `data` may
+ *   point to memory of the device. Engine `persistent` calls it on the device, for tasks that it may divide before
+ *   lanes begin. Policies with serial() have it called for every task, on the host or the device. Runs whose roots cost
+ *   about as much count as similar, so the library can expect as many tasks as there were, and choose sizes and engines
+ *   for them. If in fact there are far more, the first such run takes long. Without it, runs with about as many roots
+ *   count as similar for the choice of the engine.
  * - serial(data, task): the result of a task with all below it, by one thread, as the other functions would give it. It
  *   is called for tasks whose cost() is at most the constant `cutoff`, or at most dpr_recursion_options.cutoff. Such a
  *   task counts as one. If `cutoff` is 0 or DPR_NO_CUTOFF, or the policy has none, it is called only if the options say

@@ -18,7 +18,8 @@
 
 enum { MOST_ENGINES = 16, PLACES = 256, FEW_RUNS = 2, MANY_RUNS = 4 };
 
-/* Roots, at most, that are asked what they cost: each call asks again, also one that takes a microsecond. */
+/* At most this many roots are asked what they cost, because every call asks again, also one that takes a microsecond.
+ */
 enum { MOST_ASKED = 64 };
 
 /* The time of an engine that comes close to the fastest, as a multiple of the fastest's, is below this. */
@@ -68,16 +69,22 @@ static int knows_costs(const dpr_recursion_call *call) {
     return call->recursion->cost && call->n > 0 && has_host_roots(call);
 }
 
-/* What the roots cost together, at most UINT64_MAX. Of many, as many as are asked are spread evenly, and stand for all.
- */
+/* The root of number i among those that are asked: in the i-th of parts of equal length, at another place in each,
+ * because costs may repeat in the array. The multiplier is 2^16 over the golden ratio, which spreads places evenly. */
+static size_t asked_root(size_t n, size_t asked, size_t i) {
+    const size_t step = n / asked, rest = n % asked;
+    const size_t begin = i * step + i * rest / asked, end = (i + 1) * step + (i + 1) * rest / asked;
+    return begin + ((i * 40503 & 0xffff) * (uint64_t)(end - begin) >> 16);
+}
+
+/* What the roots cost together, at most UINT64_MAX; of many, those that are asked stand for all. */
 static uint64_t sum_costs(const dpr_recursion_call *call) {
     const dpr_recursion *r = call->recursion;
     const size_t asked = call->n < MOST_ASKED ? call->n : MOST_ASKED;
-    const size_t step = call->n / asked, rest = call->n % asked;
     uint64_t sum = 0;
     for (size_t i = 0; i < asked; i++) {
-        const size_t root = i * step + i * rest / asked;
-        const uint64_t cost = r->cost(call->data, (const char *)call->roots + root * r->task_bytes);
+        const void *root = (const char *)call->roots + asked_root(call->n, asked, i) * r->task_bytes;
+        const uint64_t cost = r->cost(call->data, root);
         sum = cost < UINT64_MAX - sum ? sum + cost : UINT64_MAX;
     }
     const double all = (double)sum * ((double)call->n / (double)asked);
@@ -161,16 +168,17 @@ static const dpr_engine *first_that(int (*is)(const dpr_engine *, const dpr_recu
     return NULL;
 }
 
-/* Finds the engine of the GPU, or of the CPU, that should be the fastest for as many tasks as the roots cost. Sets
- * *seconds; NULL if there is none. */
+/* Finds the engine of the GPU, or of the CPU, that should be the fastest for as many tasks as the roots cost, and at
+ * least one for each of them. Sets *seconds; NULL if there is none. */
 static const dpr_engine *find_likely(const dpr_recursion_call *call, int on_gpu, double *seconds) {
+    const uint64_t tasks = call->cost > call->n ? call->cost : call->n;
     const dpr_engine *best = NULL;
     *seconds = HUGE_VAL;
     for (size_t i = 0; dpr_engines[i]; i++) {
         const dpr_engine *engine = dpr_engines[i];
         if (engine->on_gpu != on_gpu || !engine->likely_seconds || !is_candidate(engine, call))
             continue;
-        const double likely = engine->likely_seconds(call, call->cost);
+        const double likely = engine->likely_seconds(call, tasks);
         if (likely < *seconds) {
             best = engine;
             *seconds = likely;

@@ -15,7 +15,7 @@ typedef struct dpr_recursion_call {
     void *out;                /* on the CPU in host memory */
     size_t n;                 /* at least 1; of calls that are enqueued, at least 0 */
     int by_cost, size;        /* what similar calls have, too (choice.c) */
-    uint64_t cost;            /* of all roots, about, if by_cost is 1 */
+    uint64_t cost;            /* of all roots, if by_cost is 1; of many, an estimate */
     uint64_t tasks;           /* that are to be expected; 0: nobody knows */
     uint64_t cutoff;          /* tasks that cost at most this are solved by serial(); 0: none */
     double began;             /* dpr_recursion_now() (clock.h) */

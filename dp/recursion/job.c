@@ -423,17 +423,22 @@ static dpr_status run_on_device(const dpr_job *j, const dpr_strategy *strategy, 
     return status;
 }
 
-/* Nested launches of a run that is given up may stay pending for ever, so no graph launches itself afterwards. A graph
- * that is given up does not block other threads: their nested launches may begin. */
-static dpr_status run_apart(dpr_job *j, const dpr_strategy *strategy, letter *from) {
+/* Waits until the run's launches meet none that they must not meet. */
+static dpr_status take_turn(dpr_job *j, const dpr_strategy *strategy) {
     const dpr_apart_turn turn = dpr_apart_begin(j->apart, j->call->max_seconds);
     if (turn == DPR_APART_LATE)
         return dpr_fail(
             DPR_ERR_LIMIT,
-            "recursion \"%s\" has waited for %g seconds, its limit (options->max_seconds), because launches by "
-            "kernels of engine \"%s\" must not meet those of runs in other threads",
+            "recursion \"%s\" has waited for %g seconds, its limit (options->max_seconds), for runs in other "
+            "threads to end: launches by kernels of engine \"%s\" must not meet theirs",
             j->call->recursion->name, j->call->max_seconds, strategy->name);
     j->begun = turn == DPR_APART_BEGUN;
+    return DPR_OK;
+}
+
+/* Nested launches of a run that is given up may stay pending for ever, so no graph launches itself afterwards. A graph
+ * that is given up does not block other threads: their nested launches may begin. */
+static dpr_status run_in_turn(dpr_job *j, const dpr_strategy *strategy, letter *from) {
     j->began = dpr_recursion_now();
     const dpr_status status = run_on_device(j, strategy, from);
     j->is_given_up = status == DPR_ERR_CUDA && dpr_last_cuda_error() == cudaErrorNotReady;
@@ -499,9 +504,11 @@ static dpr_status make_room(dpr_job *j) {
 static dpr_status run_with_memory(dpr_job *j, const dpr_strategy *strategy, dpr_recursion_report *report) {
     letter from;
     dpr_status status = j->call->is_limited ? wait_for_work_before(j->call) : DPR_OK;
+    if (status == DPR_OK)
+        status = take_turn(j, strategy);
     if (status != DPR_OK)
         return status;
-    status = dpr_job_explain(j->call, run_apart(j, strategy, &from));
+    status = dpr_job_explain(j->call, run_in_turn(j, strategy, &from));
     if (j->is_given_up)
         return dpr_fail_cuda(
             cudaErrorNotReady, DPR_ERR_LIMIT,

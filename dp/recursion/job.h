@@ -34,7 +34,7 @@ typedef struct dpr_job {
     void *function;    /* CUfunction: the policy's kernel of a run that is enqueued; NULL: launch() finds it */
     void *condition;   /* CUfunction: the kernel that ends the loop of phases (loop.h), or NULL */
     dpr_apart apart;   /* what its launches are */
-    int begun;         /* 0 if a graph must not launch itself, because dpr_apart_begin() has refused it */
+    int begun;         /* 1: dpr_apart_end() ends it. 0: it is a graph that must not launch itself */
     unsigned launches; /* by the host */
     double began;      /* dpr_recursion_now() before the launches */
     int is_given_up;   /* 1: kernels of it may be in flight for ever */

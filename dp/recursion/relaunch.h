@@ -22,8 +22,8 @@ typedef struct dpr_relaunch_times {
 
 /* Measures how many seconds a graph of two small kernels takes for each launch of itself, in a stream of the device's
  * own (dpr_device_own_stream()). Loads the code for nested launches, waits for runs with nested launches in other
- * threads, and then for the device, each time for about `patience` seconds at most. Sets *seconds to 0 if nested
- * launches may be pending at any time (apart.h), so that nothing can be measured.
+ * threads, and then for the device, each time for about `patience` seconds at most. Sets *seconds to 0 if
+ * nothing can be measured, because nested launches may be pending at any time (apart.h), or those runs did not end.
  *
  * After an error the graph may come to its turn later, but does not launch itself then. */
 dpr_status dpr_relaunch_measure(struct dpr_device *gpu, double patience, double *seconds);

@@ -704,8 +704,9 @@ RECURSION_TEST(waiting_for_runs_of_another_kind_has_a_limit) {
     fixture->options.max_seconds = 0.05;
     ASSERT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(DPR_APART_NESTED, 0));
     EXPECT_STATUS(DPR_ERR_LIMIT, run(fixture, NULL));
-    EXPECT_CONTAINS(dpr_last_error(), "has waited for 0.05 seconds, its limit (options->max_seconds), because launches "
-                                      "by kernels of engine \"graph\"");
+    EXPECT_CONTAINS(dpr_last_error(),
+                    "has waited for 0.05 seconds, its limit (options->max_seconds), for runs in other "
+                    "threads to end: launches by kernels of engine \"graph\"");
     EXPECT_TRUE(has_results(fixture, 0));
     dpr_apart_end(DPR_APART_NESTED);
     fixture->options.max_seconds = 60;

@@ -92,6 +92,7 @@ class Ladder(BenchTest):
         if self.gpus:
             self.skipTest("there is a GPU")
         self.bad("--ladder needs a GPU, and there is none: ", "bench", "--ladder")
+        self.bad("--ladder needs a GPU, and there is none: ", "bench", "--ladder", "--memory", "device")
         self.bad("--ladder needs a GPU", "bench", "--ladder", "-n", "1000", "-t", "f32", "--block", "64", "-f", "json")
 
     def test_no_gpu_leaves_files_as_they_are(self):

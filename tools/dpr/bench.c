@@ -348,7 +348,9 @@ static int complete(bench_asked *a) {
     const int may_be_usual = a->memory == DPR_MEMORY_AUTO || a->memory == DPR_MEMORY_DEVICE
                              || (a->memory == DPR_MEMORY_HOST && !is_lineup(a));
     if (!may_be_usual && (is_lineup(a) || is_of_many(a)))
-        return cli_usage("--memory: with --ladder, --nested, --segments and --axes, arrays lie where they usually do");
+        return cli_usage(
+            "--memory: --ladder and --nested measure device memory, and --segments and --axes the device's "
+            "usual kind");
     if (!a->nested && a->pools.n > 0)
         return cli_usage("--pools belongs to --nested, which is not asked for");
     if (!a->nested && a->depth)

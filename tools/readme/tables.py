@@ -325,13 +325,12 @@ def regret(results, _):
         for (memory, mode), rows in kinds.items():
             mean = math.expm1(sum(math.log1p(r["regret_percent"] / 100) for r in rows) / len(rows))
             most = max(rows, key=lambda r: r["regret_percent"])
-            cells.append([memory, mode, str(len(rows)), percent(mean, 2),
+            other = "" if document["commit"] == results[0]["commit"] else f", commit {document['commit']}"
+            cells.append([memory, mode + other, str(len(rows)), percent(mean, 2),
                           str(sum(r["regret_percent"] > 10 for r in rows)),
                           f"{most['regret_percent']:.0f} %, {most['regret_us']:.2f} us: {most['op']} of "
                           f"{elements(most['count'])} {most['dtype']}"])
-    commits = " and ".join(dict.fromkeys(document["commit"] for document in results))
-    lines = heading({**results[0], "commit": commits},
-                    "how much longer the planner's choice takes than the quickest strategy")
+    lines = heading(results[0], "how much longer the planner's choice takes than the quickest strategy")
     return lines + table(["memory", "calls", "cases", "geometric mean", "more than 10 %", "worst"], cells)
 
 
