@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "recursion/engines.h"
@@ -676,6 +677,70 @@ TEST(Recursion, the_order_in_which_engines_are_tried) {
         const dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = i};
         char order[11];
         EXPECT_EQ_STR(cases[i].order, order_of_engines(&call, cases[i].cpu, cases[i].serial, order));
+    }
+    end(&s);
+}
+
+static atomic_int stopping;
+
+static void *run_until_stopped(void *argument) {
+    scene *s = argument;
+    const uint64_t root = 3;
+    uint64_t result = 4;
+    while (!atomic_load(&stopping) && result == 4)
+        if (chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL) != DPR_OK)
+            result = 0;
+    return result == 4 ? argument : NULL;
+}
+
+static int runs_in_a_child(scene *s) {
+    const uint64_t root = 5;
+    uint64_t result = 0;
+    (void)alarm(20);
+    return chain_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL) == DPR_OK && result == 6 ? 0 : 1;
+}
+
+/* A child is forked while other threads choose engines and note what runs have taken. */
+TEST(Recursion, runs_in_forked_processes) {
+    enum { THREADS = 3, FORKS = 500 };
+    pthread_t threads[THREADS];
+#if defined(__SANITIZE_ADDRESS__)
+    SKIP("AddressSanitizer's allocator stays locked in the child if another thread was in it at the fork");
+#endif
+    scene s = begin("serial");
+    for (int i = 0; i < THREADS; i++)
+        ASSERT_EQ_I64(0, pthread_create(&threads[i], NULL, run_until_stopped, &s));
+    for (int i = 0; i < FORKS; i++) {
+        const pid_t child = fork();
+        int status = -1;
+        ASSERT_TRUE(child >= 0);
+        if (child == 0)
+            _exit(runs_in_a_child(&s));
+        ASSERT_EQ_I64(child, waitpid(child, &status, 0));
+        ASSERT_EQ_I64(0, status);
+    }
+    atomic_store(&stopping, 1);
+    for (int i = 0; i < THREADS; i++) {
+        void *result = NULL;
+        EXPECT_EQ_I64(0, pthread_join(threads[i], &result));
+        EXPECT_TRUE(result == &s);
+    }
+    end(&s);
+}
+
+/* An engine is tried where tasks take as little time as any do: here `cpu`, after runs of fib(38) by `serial`. */
+TEST(Recursion, engines_are_tried_for_the_quickest_tasks) {
+    static const dpr_recursion fib = {.most_children = 2};
+    scene s = begin(NULL);
+    for (int threads = 2; threads <= 16; threads *= 2) {
+        const dpr_recursion_call call = {
+            .ctx = s.ctx, .recursion = &fib, .n = 1, .size = 30 + threads, .options.threads = threads};
+        const dpr_recursion_report report = {.tasks = 126491971, .seconds = 0.127};
+        const char *reason;
+        for (int i = 0; i < 4; i++)
+            dpr_engine_note(&call, &dpr_engine_serial, &report);
+        EXPECT_TRUE(dpr_engine_choose(&call, &reason) == &dpr_engine_cpu);
+        EXPECT_CONTAINS(reason, "could be faster");
     }
     end(&s);
 }

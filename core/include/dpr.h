@@ -989,8 +989,8 @@ typedef struct dpr_recursion_options {
     uint64_t cutoff; /**< of policies that have serial(): tasks whose cost() is at most this are solved by serial(),
                           as one task. 0: what the policy says. DPR_NO_CUTOFF: none are */
     void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of
-                               work, after the run, in the calling thread, in no order. At most 65536 spans of a run on
-                               the GPU are kept. Runs are somewhat slower with it */
+                               work, after a run that has succeeded, in the calling thread, in no order. At most 65536
+                               spans of a run on the GPU are kept. Runs are somewhat slower with it */
     void *trace_user;                                                  /**< the first argument of trace() */
     double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
                            from the call; on the GPU, from the run's first kernel, and with a limit the call first waits

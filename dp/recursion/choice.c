@@ -57,6 +57,20 @@ static struct {
     unsigned next; /* place to be used again, if all are taken */
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* A thread that forks waits for one that is reading or noting a run, so that the child finds the lock free and all
+ * places whole. */
+static void before_fork(void) {
+    (void)pthread_mutex_lock(&memory.lock);
+}
+static void after_fork(void) {
+    (void)pthread_mutex_unlock(&memory.lock);
+}
+
+/* Runs when the library is loaded, for the reason that host/cpu/cores.c gives. */
+__attribute__((constructor(101))) static void watch_forks(void) {
+    (void)pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* ---- Similar calls ---- */
 
 static int has_host_roots(const dpr_recursion_call *call) {

@@ -489,18 +489,17 @@ static void close_thread(thread *t) {
 }
 
 /* Makes the frame of the roots, and puts it into the first thread's queue. */
-static dpr_status begin(crew *c) {
+static void begin(crew *c) {
     const dpr_recursion_call *call = c->call;
     const dpr_recursion *r = call->recursion;
     dpr_frame *seen = make_frame(&c->thread[0].solver, call->n);
     if (seen == c->thread[0].solver.stop)
-        return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu roots", call->n);
+        return;
     c->roots = (frame *)seen;
     atomic_init(&c->roots->left, call->n);
     for (size_t i = 0; i < call->n; i++)
         memcpy((char *)seen->slots + i * r->slot_bytes, (const char *)call->roots + i * r->task_bytes, r->task_bytes);
     put(&c->thread[0], c->roots);
-    return DPR_OK;
 }
 
 static dpr_status end(crew *c, dpr_recursion_report *report) {
@@ -549,12 +548,12 @@ static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recu
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %d threads", threads);
     for (int i = 0; i < threads; i++)
         open_thread(&c, i);
-    dpr_status status = begin(&c);
-    if (status == DPR_OK) {
+    begin(&c);
+    if (!is_over(&c)) {
         run_threads(&c);
         check_time(&c, dpr_recursion_now());
-        status = end(&c, report);
     }
+    const dpr_status status = end(&c, report);
     for (int i = 0; i < threads; i++)
         close_thread(&c.thread[i]);
     free(c.thread);
@@ -576,29 +575,41 @@ static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *
     return run_crew(call, call->options.threads ? call->options.threads : dpr_cores_threads(), report);
 }
 
-/* Seconds of one thread for a task: less than most take. A task that is worth a team of the GPU takes longer. */
-static const double least_task_seconds = 4e-9;
-static double task_seconds(const dpr_recursion_call *call) {
+/* Seconds of one thread for a small task: at least as many as those of fib take, 88 ms for 126 million (an EPYC); and
+ * about as many as tasks of other recursions do. */
+static const double least_task_seconds = 0.7e-9, likely_task_seconds = 4e-9;
+
+/* A task that is worth a team of the GPU takes longer than `of_small` seconds. */
+static double serial_seconds(const dpr_recursion_call *call, uint64_t tasks, double of_small) {
     const int teams = call->recursion->gpu && call->recursion->gpu->teams && dpr_ctx_gpu(call->ctx);
-    return teams ? 100e-6 : least_task_seconds;
+    return (teams ? 100e-6 : of_small) * (double)tasks;
+}
+
+/* Levels are done one after another, so each takes the time of a task, however many threads there are. For them the
+ * least time is no bound that would help: threads do not make chains faster. */
+static double cpu_seconds(const dpr_recursion_call *call, uint64_t tasks, double of_small) {
+    const int threads = call->options.threads ? call->options.threads : dpr_cores_threads();
+    const double work = serial_seconds(call, tasks, of_small) / threads,
+                 levels = likely_task_seconds * dpr_engine_levels(call, tasks);
+    return work > levels ? work : levels;
 }
 
 static double least_serial_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    return task_seconds(call) * (double)tasks;
+    return serial_seconds(call, tasks, least_task_seconds);
 }
 
-/* The threads take some microseconds to begin. Levels are done one after another, so each takes the time of a task,
- * however many threads there are. */
+static double likely_serial_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    return serial_seconds(call, tasks, likely_task_seconds);
+}
+
+/* The threads take some microseconds to begin. */
 static double least_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    const int threads = call->options.threads ? call->options.threads : dpr_cores_threads();
-    const double work = task_seconds(call) * (double)tasks / threads,
-                 levels = least_task_seconds * dpr_engine_levels(call, tasks);
-    return 3e-6 + (work > levels ? work : levels);
+    return 3e-6 + cpu_seconds(call, tasks, least_task_seconds);
 }
 
 /* 20 us pass until all threads have begun: fib(5) takes 16 threads of a Xeon 22 us. */
 static double likely_cpu_seconds(const dpr_recursion_call *call, uint64_t tasks) {
-    return 17e-6 + least_cpu_seconds(call, tasks);
+    return 20e-6 + cpu_seconds(call, tasks, likely_task_seconds);
 }
 
 const dpr_engine dpr_engine_cpu = {
@@ -618,5 +629,5 @@ const dpr_engine dpr_engine_serial = {
     .why_not_enqueued = "runs on threads of the host",
     .run = run_serial,
     .least_seconds = least_serial_seconds,
-    .likely_seconds = least_serial_seconds,
+    .likely_seconds = likely_serial_seconds,
 };
