@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "cuda/elapsed.h"
 #include "uncancelled.h"
 
 static struct {
@@ -33,8 +34,7 @@ static void lock(void) {
 /* The time `seconds` from now, or 1e9 s (31 years) if that is sooner. */
 static struct timespec deadline(double seconds) {
     const double most = 1e9, whole = floor(fmin(seconds, most));
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    struct timespec t = dpr_now();
     t.tv_sec += (time_t)whole;
     t.tv_nsec += (long)(1e9 * (fmin(seconds, most) - whole));
     if (t.tv_nsec >= 1000000000) {

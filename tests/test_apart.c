@@ -72,11 +72,11 @@ static void *begin_graph(void *unused) {
     return unused;
 }
 
-/* A thread that waits to begin a graph while a nested run is in flight. */
-static pthread_t wait_for_nested(void) {
+/* A thread that waits to begin a graph, in `body`, while a nested run is in flight. */
+static pthread_t wait_for_nested(void *(*body)(void *)) {
     pthread_t thread;
     EXPECT_TRUE(begins(DPR_APART_NESTED));
-    EXPECT_EQ_I64(0, pthread_create(&thread, NULL, begin_graph, NULL));
+    EXPECT_EQ_I64(0, pthread_create(&thread, NULL, body, NULL));
     while (!has_begun && dpr_apart_begin(DPR_APART_NESTED, 0) == DPR_APART_BEGUN) { /* until a graph's turn is next */
         dpr_apart_end(DPR_APART_NESTED);
         sched_yield();
@@ -98,7 +98,7 @@ static void *begin_nested_behind_a_graph(void *unused) {
 
 /* Nested runs do not keep a graph out by going on and on. */
 TEST(Apart, kinds_take_turns) {
-    const pthread_t graph = wait_for_nested();
+    const pthread_t graph = wait_for_nested(begin_graph);
     pthread_t nested;
     EXPECT_EQ_I64(0, pthread_create(&nested, NULL, begin_nested_behind_a_graph, NULL));
     for (int i = 0; i < 10000 || !is_next; i++)
@@ -132,13 +132,7 @@ static void *begin_graph_soon(void *unused) {
 
 /* A nested run that waits only because a graph's turn is next goes on when the graph gives up. */
 TEST(Apart, giving_up_lets_others_go) {
-    pthread_t thread;
-    ASSERT_TRUE(begins(DPR_APART_NESTED));
-    ASSERT_EQ_I64(0, pthread_create(&thread, NULL, begin_graph_soon, NULL));
-    while (!has_begun && dpr_apart_begin(DPR_APART_NESTED, 0) == DPR_APART_BEGUN) {
-        dpr_apart_end(DPR_APART_NESTED);
-        sched_yield();
-    }
+    const pthread_t thread = wait_for_nested(begin_graph_soon);
     EXPECT_TRUE(begins(DPR_APART_NESTED));
     EXPECT_EQ_I64(0, pthread_join(thread, NULL));
     EXPECT_EQ_I64(-1, has_begun);
@@ -147,7 +141,7 @@ TEST(Apart, giving_up_lets_others_go) {
 }
 
 TEST(Apart, cancelled_threads_keep_nobody_out) {
-    const pthread_t thread = wait_for_nested();
+    const pthread_t thread = wait_for_nested(begin_graph);
     EXPECT_EQ_I64(0, pthread_cancel(thread));
     dpr_apart_end(DPR_APART_NESTED);
     EXPECT_EQ_I64(0, pthread_join(thread, NULL));
@@ -156,7 +150,7 @@ TEST(Apart, cancelled_threads_keep_nobody_out) {
 }
 
 TEST(Apart, nested_launches_that_nobody_ends_let_graphs_go) {
-    const pthread_t thread = wait_for_nested();
+    const pthread_t thread = wait_for_nested(begin_graph);
     EXPECT_EQ_I64(0, dpr_apart_launches(0)); /* none, so nothing is pending */
     EXPECT_EQ_I64(0, has_begun);
     EXPECT_EQ_I64(7, dpr_apart_launches(7));

@@ -320,6 +320,28 @@ TEST(Recursion, limit_of_memory) {
     }
 }
 
+/* Nothing is read of roots for which there is no room, so these take no memory either. */
+TEST(Recursion, roots_beyond_the_limit_of_memory) {
+    enum { ROOTS = (1 << 25) + 1 }; /* 256 MiB of frames are always allowed */
+    uint64_t *roots = calloc(2 * (size_t)ROOTS, sizeof *roots);
+    ASSERT_TRUE(roots != NULL);
+    uint64_t *const results = roots + ROOTS;
+    atomic_store(&memory_pages, 1);
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        EXPECT_STATUS(DPR_ERR_OUT_OF_MEMORY,
+                      chain_run(s.ctx, roots, ROOTS, NULL, results, &s.options, &s.report, NULL));
+        EXPECT_CONTAINS(dpr_last_error(), "half of the host's memory");
+        EXPECT_EQ_U64(0, results[0]);
+        EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, 2, NULL, results, &s.options, &s.report, NULL));
+        EXPECT_EQ_U64(1, results[1]);
+        results[0] = 0;
+        end(&s);
+    }
+    atomic_store(&memory_pages, 0);
+    free(roots);
+}
+
 TEST(Recursion, limit_of_time) {
     for (int e = 0; e < 2; e++) {
         scene s = begin(engines[e]);
