@@ -2,7 +2,6 @@
 #include "calibration.h"
 
 #include <assert.h>
-#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -42,6 +41,9 @@ static const struct {
 };
 static_assert((int)LEAST_BLOCKS > (int)LEVELS, "a pool of so many places has room for a chain");
 static_assert((int)WHOLE >= MOST_BLOCKS * WORDS, "the largest array");
+
+/* What is waited for takes so long at most. */
+static const double PATIENCE_SECONDS = 0.05;
 
 /* One thread of the process measures at a time, because others would disturb it. */
 static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
@@ -201,11 +203,11 @@ static dpr_status enqueue_all(trials *t, int *complete) {
     return outcome_of(error);
 }
 
-/* Waits for the event. Returns cudaErrorNotReady if it is not done in 50 ms. It asks the driver, because the runtime
+/* Waits for the event. Returns cudaErrorNotReady if it is not done in time. It asks the driver, because the runtime
  * would keep "not ready" as the caller's last error. */
 static cudaError_t await(cudaEvent_t event) {
     const struct timespec nap = {.tv_nsec = 50 * 1000}, start = dpr_now();
-    const long patience_ns = 50 * 1000 * 1000;
+    const long patience_ns = (long)(1e9 * PATIENCE_SECONDS);
     CUresult result = dpr_driver()->event_query(event);
     while (result == CUDA_ERROR_NOT_READY && dpr_ns_since(start) < patience_ns) {
         (void)nanosleep(&nap, NULL);
@@ -284,7 +286,8 @@ dpr_status dpr_calibrate(dpr_calibration *c, dpr_device *device, dpr_workspaces 
     dpr_status status = DPR_OK;
     if (atomic_load(&c->done))
         return DPR_OK;
-    (void)dpr_apart_begin(DPR_APART_NESTED, HUGE_VAL); /* as long as runs of `graph` take */
+    if (dpr_apart_begin(DPR_APART_NESTED, PATIENCE_SECONDS) == DPR_APART_LATE)
+        return DPR_OK; /* a later call measures */
     pthread_mutex_lock(&measuring);
     if (!atomic_load(&c->done)) {
         status = find_bytes(c, device, gpu);

@@ -94,6 +94,8 @@ class Policies(unittest.TestCase):
                 ("`team_bytes` must be from 0", {"more": "static constexpr int team_bytes = -1;"}),
                 ("`task` must be plain data", {"task": "using task = int[4];"}),
                 ("`result` must be plain data", {"result": "using result = int[4];"}),
+                ("`task` must be plain data that can be assigned", {"task": "struct task { task &operator=(const task &) = delete; };"}),
+                ("`result` must be plain data that can be assigned", {"result": "struct result { result &operator=(const result &) = delete; };"}),
                 ("`most_children` must be an integer", {"most_children": "static int most_children;"}),
                 ("`most_children` must be an integer", {"most_children": "static const int most_children;"}),
                 ("`cutoff` must be an integer constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),

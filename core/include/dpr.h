@@ -918,6 +918,7 @@ typedef struct dpr_launcher {
  *                  do everything in line.
  * @param out       receives the launcher; the caller gives it back with dpr_launcher_destroy(), before the context.
  *
+ * Waits for runs of engine `graph` in other threads, which nested launches must not meet (dpr_recursion_options).
  * Takes 0.8 MiB of device memory and 1.1 KiB for each launch: 3.1 MiB at most. Errors: DPR_ERR_NULL_POINTER,
  * DPR_ERR_INVALID_OPTION, DPR_ERR_STRATEGY_UNABLE (a CPU context, MPS, no code for the device, or cudaLimitStackSize
  * below 1 KiB, or lower than when the code for nested launches was loaded), DPR_ERR_OUT_OF_MEMORY, DPR_ERR_CUDA. */

@@ -38,12 +38,17 @@ static const double CLEAR = 8;
 /* Runs are no longer similar if the number of tasks has changed by this factor. */
 enum { FACTOR = 4 };
 
-/* What was seen of runs of one recursion with similar roots on one device. */
-typedef struct seen {
+/* What similar calls have in common. */
+typedef struct kind {
     const dpr_recursion *recursion; /* NULL: the place is free */
     int device;
     int by_cost, size; /* the logarithm of the roots' costs together (by_cost is 1), or of their number */
-    uint64_t cutoff;   /* of the calls: it decides how many tasks there are */
+    uint64_t cutoff;   /* it decides how many tasks there are */
+} kind;
+
+/* What was seen of runs of similar calls. */
+typedef struct seen {
+    kind of;
     uint64_t tasks;
     size_t last;                         /* engine that ran */
     double seconds[MOST_ENGINES];        /* of the shortest run, about; 0: there was none */
@@ -113,7 +118,7 @@ static int logarithm(uint64_t n) {
 }
 
 /* Whether sizes can be compared. */
-static int is_comparable(const seen *a, const seen *b) {
+static int is_comparable(const kind *a, const kind *b) {
     return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost && a->cutoff == b->cutoff;
 }
 
@@ -123,8 +128,8 @@ void dpr_engine_size(dpr_recursion_call *call) {
     call->size = logarithm(call->by_cost ? call->cost : call->n);
 }
 
-static seen key_of(const dpr_recursion_call *call) {
-    return (seen){.recursion = call->recursion,
+static kind kind_of(const dpr_recursion_call *call) {
+    return (kind){.recursion = call->recursion,
                   .device = dpr_ctx_device(call->ctx),
                   .by_cost = call->by_cost,
                   .cutoff = call->cutoff,
@@ -132,31 +137,31 @@ static seen key_of(const dpr_recursion_call *call) {
 }
 
 /* The place of similar runs; NULL if there were none. The caller holds the lock. */
-static seen *find(const seen *key) {
+static seen *find(const kind *of) {
     for (int i = 0; i < PLACES; i++)
-        if (is_comparable(&memory.places[i], key) && memory.places[i].size == key->size)
+        if (is_comparable(&memory.places[i].of, of) && memory.places[i].of.size == of->size)
             return &memory.places[i];
     return NULL;
 }
 
 /* The place of the smallest problem that was larger; NULL if there was none. The caller holds the lock. */
-static const seen *find_larger(const seen *key) {
+static const seen *find_larger(const kind *of) {
     const seen *best = NULL;
     for (int i = 0; i < PLACES; i++) {
         const seen *s = &memory.places[i];
-        if (is_comparable(s, key) && s->size > key->size && (!best || s->size < best->size))
+        if (is_comparable(&s->of, of) && s->of.size > of->size && (!best || s->of.size < best->of.size))
             best = s;
     }
     return best;
 }
 
-static seen *find_or_make(const seen *key) {
-    seen *place = find(key);
+static seen *find_or_make(const kind *of) {
+    seen *place = find(of);
     if (place)
         return place;
     place = &memory.places[memory.next];
     memory.next = (memory.next + 1) % PLACES;
-    *place = *key;
+    *place = (seen){.of = *of};
     return place;
 }
 
@@ -302,9 +307,8 @@ static const dpr_engine *find_fastest(const seen *larger, int tried, double shar
 }
 
 /* An engine that has not run is chosen only if what the others take is not the work, but the time to begin. */
-static const dpr_engine *by_prediction(const seen *larger, const seen *key, const dpr_recursion_call *call,
-                                       const char **reason) {
-    const double share = 1 / (double)(UINT64_C(1) << (larger->size - key->size));
+static const dpr_engine *by_prediction(const seen *larger, const dpr_recursion_call *call, const char **reason) {
+    const double share = 1 / (double)(UINT64_C(1) << (larger->of.size - call->size));
     double seconds, least;
     const dpr_engine *best = find_fastest(larger, 1, share, call, &seconds);
     const dpr_engine *other = find_fastest(larger, 0, share, call, &least);
@@ -316,28 +320,38 @@ static const dpr_engine *by_prediction(const seen *larger, const seen *key, cons
     return best;
 }
 
-const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason) {
-    const seen key = key_of(call);
-    seen known = {0};
+/* What was seen of similar calls, or, if there were none, of larger ones. The recursion is NULL if there were neither.
+ */
+static seen look_up(const dpr_recursion_call *call) {
+    const kind of = kind_of(call);
     (void)pthread_mutex_lock(&memory.lock);
-    const seen *similar = find(&key), *larger = similar ? NULL : find_larger(&key);
-    if (similar || larger)
-        known = similar ? *similar : *larger;
+    const seen *found = find(&of);
+    if (!found)
+        found = find_larger(&of);
+    const seen known = found ? *found : (seen){0};
     (void)pthread_mutex_unlock(&memory.lock);
-    return similar  ? by_experience(&known, call, reason)
-           : larger ? by_prediction(&known, &key, call, reason)
-                    : first(call, reason);
+    return known;
 }
 
-uint64_t dpr_engine_tasks(const dpr_recursion_call *call) {
-    const seen key = key_of(call);
+const dpr_engine *dpr_engine_choose(dpr_recursion_call *call, const char **reason) {
+    const seen known = look_up(call);
+    const int is_similar = known.of.recursion && known.of.size == call->size;
+    call->tasks = is_similar && call->by_cost ? known.tasks : 0;
+    return is_similar           ? by_experience(&known, call, reason)
+           : known.of.recursion ? by_prediction(&known, call, reason)
+                                : first(call, reason);
+}
+
+void dpr_engine_expect(dpr_recursion_call *call) {
+    const kind of = kind_of(call);
+    call->tasks = 0;
     if (!call->by_cost)
-        return 0;
+        return;
     (void)pthread_mutex_lock(&memory.lock);
-    const seen *place = find(&key);
-    const uint64_t tasks = place ? place->tasks : 0;
+    const seen *place = find(&of);
+    if (place)
+        call->tasks = place->tasks;
     (void)pthread_mutex_unlock(&memory.lock);
-    return tasks;
 }
 
 static double least_of(double a, double b) {
@@ -373,16 +387,16 @@ static size_t number_of(const dpr_engine *engine) {
 }
 
 void dpr_engine_note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report) {
-    const seen key = key_of(call);
+    const kind of = kind_of(call);
     (void)pthread_mutex_lock(&memory.lock);
-    add(find_or_make(&key), number_of(engine), report);
+    add(find_or_make(&of), number_of(engine), report);
     (void)pthread_mutex_unlock(&memory.lock);
 }
 
 void dpr_engine_note_unable(const dpr_recursion_call *call, const dpr_engine *engine) {
-    const seen key = key_of(call);
+    const kind of = kind_of(call);
     (void)pthread_mutex_lock(&memory.lock);
-    seen *place = find_or_make(&key);
+    seen *place = find_or_make(&of);
     place->runs[number_of(engine)] = MANY_RUNS;
     if (engine->nested)
         place->seconds[number_of(engine)] = 0; /* what its launches need may be lacking from now on */

@@ -21,6 +21,7 @@ typedef struct dpr_recursion_call {
     double began;             /* dpr_recursion_now() (clock.h) */
     double max_seconds;       /* more than 0 */
     int is_limited;           /* 1: the caller has set max_seconds */
+    double *waited;           /* engines add the seconds in which they waited for runs of other threads */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;
@@ -88,12 +89,12 @@ static inline double dpr_engine_levels(const dpr_recursion_call *call, uint64_t 
     return most > 1 ? log1p(of_root * (most - 1)) / log(most) : of_root;
 }
 
-/* The engine for a call that names none, and why, a clause (choice.c). */
-const dpr_engine *dpr_engine_choose(const dpr_recursion_call *call, const char **reason);
+/* The engine for a call that names none, and why, a clause (choice.c). Sets call->tasks as dpr_engine_expect() does. */
+const dpr_engine *dpr_engine_choose(dpr_recursion_call *call, const char **reason);
 
-/* The tasks of the last run whose roots cost about as much. 0 if there was none, or if the policy does not say what a
- * task costs. */
-uint64_t dpr_engine_tasks(const dpr_recursion_call *call);
+/* Sets call->tasks to the tasks of the last run whose roots cost about as much; 0 if there was none, or if the policy
+ * does not say what a task costs. */
+void dpr_engine_expect(dpr_recursion_call *call);
 
 /* Keeps for later calls that the engine could not run one. */
 void dpr_engine_note_unable(const dpr_recursion_call *call, const dpr_engine *engine);

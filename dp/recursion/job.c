@@ -425,7 +425,9 @@ static dpr_status run_on_device(const dpr_job *j, const dpr_strategy *strategy, 
 
 /* Waits until the run's launches meet none that they must not meet. */
 static dpr_status take_turn(dpr_job *j, const dpr_strategy *strategy) {
+    const double began = dpr_recursion_now();
     const dpr_apart_turn turn = dpr_apart_begin(j->apart, j->call->max_seconds);
+    *j->call->waited += dpr_recursion_now() - began;
     if (turn == DPR_APART_LATE)
         return dpr_fail(
             DPR_ERR_LIMIT,

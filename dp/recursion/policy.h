@@ -237,7 +237,7 @@ constexpr bool knows_constants = has_most_children<P> &&knows_most_children<P> &
 
 template <class T>
 constexpr bool is_plain =
-    std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T> && !std::is_array_v<T>;
+    std::is_trivially_copyable_v<T> &&std::is_trivially_default_constructible_v<T> &&std::is_copy_assignable_v<T>;
 
 template <class Result> constexpr bool can_fold(dpr_op op) {
     const bool is_word = std::is_integral_v<Result> && (sizeof(Result) == 4 || sizeof(Result) == 8);
@@ -258,9 +258,9 @@ template <class P> constexpr bool check() {
     static_assert(knows_team_bytes<P>, "`team_bytes` must be an integer constant: `static constexpr size_t`");
     if constexpr (has_task<P> && has_result<P> && knows_constants<P>) {
         static_assert(is_plain<typename P::task>,
-                      "the policy's `task` must be plain data, and no array: put it into a struct");
+                      "the policy's `task` must be plain data that can be assigned: put an array into a struct");
         static_assert(is_plain<typename P::result>,
-                      "the policy's `result` must be plain data, and no array: put it into a struct");
+                      "the policy's `result` must be plain data that can be assigned: put an array into a struct");
         static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's `data` must be plain data: it is copied");
         static_assert(alignof(data_of<P>) <= 16, "the policy's `data` may be aligned to 16 bytes at most");
         static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's `data` may have 3072 bytes at most, because "

@@ -30,13 +30,15 @@ const char *dpr_engine_text(size_t i) {
 
 /* ---- The choice ---- */
 
-static const dpr_engine *choose(const dpr_recursion_call *call, const char **reason, dpr_status *status) {
+/* Also sets call->tasks. */
+static const dpr_engine *choose(dpr_recursion_call *call, const char **reason, dpr_status *status) {
     if (!call->options.engine && call->n == 0) {
         *reason = "there are no roots";
         return &dpr_engine_serial;
     }
     if (!call->options.engine)
         return dpr_engine_choose(call, reason);
+    dpr_engine_expect(call);
     *reason = "it was asked for";
     const dpr_engine *engine = NULL;
     *status = dpr_call_engine(call->options.engine, &engine);
@@ -192,9 +194,19 @@ static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **
     return status;
 }
 
+/* Keeps what the engine has taken. A traced run takes longer, and waiting for other threads says nothing about it. */
+static void note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report) {
+    dpr_recursion_report own = *report;
+    own.seconds -= *call->waited;
+    if (call->n > 0 && !call->options.trace)
+        dpr_engine_note(call, engine, &own);
+}
+
 static dpr_status run(dpr_recursion_call call, const dpr_recursion_options *options, dpr_recursion_report *report) {
     dpr_recursion_report found = DPR_RECURSION_REPORT_INIT;
     const dpr_engine *engine = NULL;
+    double waited = 0;
+    call.waited = &waited;
     dpr_status status = dpr_call_check(&call, options);
     if (status == DPR_OK && call.stream && !dpr_ctx_gpu(call.ctx))
         status = dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and ctx has no GPU", (void *)call.stream);
@@ -206,15 +218,13 @@ static dpr_status run(dpr_recursion_call call, const dpr_recursion_options *opti
     }
     if (!engine)
         return status;
-    call.tasks = dpr_engine_tasks(&call);
     if (call.n > 0)
         status = run_engine(&call, &engine, &found);
     if (status != DPR_OK)
         return status;
     found.engine = engine->name;
     found.seconds = dpr_recursion_now() - call.began;
-    if (call.n > 0 && !call.options.trace) /* a traced run takes longer */
-        dpr_engine_note(&call, engine, &found);
+    note(&call, engine, &found);
     return report ? dpr_fill_out(report, &found, sizeof found) : DPR_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "apart.h"
 #include "api/ctx.h"
 #include "nested_host.h"
 #include "one_sum.h"
@@ -122,6 +123,19 @@ CALIBRATION_TEST(costs_are_assumed_where_they_cannot_be_measured) {
     expect_costs(s, ctx, "dp.tree", assumed);
     fake_refuse_launches(0);
     dpr_ctx_destroy(ctx);
+}
+
+/* Launches of measurements must not meet a graph that launches itself. Whoever plans does not wait until it ends, and
+ * goes by assumed costs. */
+CALIBRATION_TEST(costs_are_measured_when_no_graph_runs) {
+    const scene *s = fixture;
+    dpr_plan *plan = NULL;
+    ASSERT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(DPR_APART_GRAPH, 0));
+    expect_planned(s->sum.ctx, "dp.tree", assumed, &plan);
+    dpr_apart_end(DPR_APART_GRAPH);
+    EXPECT_EQ_I64(0, known(s->sum.ctx).nested_times_measured);
+    dpr_plan_destroy(plan);
+    expect_costs(s, s->sum.ctx, "dp.nosync", level_measured);
 }
 
 /* The other device's code takes memory of its own. */

@@ -1,5 +1,6 @@
 /* The host's half of the engines of recursions on the GPU: memory, launches, outcomes, and CUDA calls that fail. */
 #define _GNU_SOURCE /* fork() */
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -298,7 +299,7 @@ RECURSION_TEST(more_tasks_than_expected_have_room) {
 /* Engines that the library may not choose have run by name. */
 RECURSION_TEST(the_fastest_candidate_is_chosen) {
     const char *reason;
-    const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &successor, .n = 1};
+    dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &successor, .n = 1};
     const struct {
         const dpr_engine *engine;
         double seconds;
@@ -711,6 +712,37 @@ RECURSION_TEST(waiting_for_runs_of_another_kind_has_a_limit) {
     dpr_apart_end(DPR_APART_NESTED);
     fixture->options.max_seconds = 60;
     expect_run(fixture, NULL);
+}
+
+static void *end_nested_run(void *unused) {
+    (void)usleep(300 * 1000);
+    dpr_apart_end(DPR_APART_NESTED);
+    return unused;
+}
+
+/* Waiting for runs of other threads says nothing about an engine, so it does not count in the choice. */
+RECURSION_TEST(an_engine_that_has_waited_is_not_slow) {
+    static const dpr_engine *const others[] = {&dpr_engine_persistent, &dpr_engine_host, &dpr_engine_level,
+                                               &dpr_engine_cpu, &dpr_engine_serial};
+    const char *reason;
+    pthread_t thread;
+    dpr_recursion_call call = {
+        .ctx = fixture->ctx, .recursion = fixture->recursion, .n = fixture->n, .options.allow_nested = 1};
+    fake_recursion.outcome.tasks = 15;
+    dpr_engine_size(&call);
+    for (size_t i = 0; i < 4 * LENGTH(others); i++) {
+        const dpr_recursion_report report = {.tasks = 15, .seconds = 0.2};
+        dpr_engine_note(&call, others[i / 4], &report);
+    }
+    fixture->options.engine = "graph";
+    for (int i = 0; i < 2; i++) {
+        ASSERT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(DPR_APART_NESTED, 0));
+        ASSERT_EQ_I64(0, pthread_create(&thread, NULL, end_nested_run, NULL));
+        expect_run(fixture, NULL);
+        EXPECT_EQ_I64(0, pthread_join(thread, NULL));
+        EXPECT_TRUE(fixture->report.seconds > 0.25);
+    }
+    EXPECT_TRUE(dpr_engine_choose(&call, &reason) == &dpr_engine_graph);
 }
 
 /* The phases of graph are launched by the host where kernels may launch nothing, here also because a thread has less
