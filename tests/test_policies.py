@@ -3,6 +3,7 @@
     test_policies.py COMPILER INCLUDE...
 """
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,94 +21,124 @@ COST = "DPR_POLICY uint64_t cost(const dpr::no_data &, const task &) { return 1;
 SERIAL = "DPR_POLICY result serial(const dpr::no_data &, const task &) { return 1; }"
 PART = "DPR_POLICY result part(const dpr::no_data &, const task &) { return 1; }"
 CUTOFF = "static constexpr uint64_t cutoff = 1;"
+UNASSIGNED = "struct {0} {{ {0} &operator=(const {0} &) = delete; }};"
 ALIGNED = "struct alignas(32) {} {{ int n; }};"
 FOLD = "static constexpr dpr_op fold = DPR_SUM;"
 
 
-def compile_policy(standard="c++17", nvcc_stage="-c", **parts):
-    """The compiler's messages for a policy in which these parts differ; None leaves a part out."""
-    policy = "\n".join(text for text in {**RIGHT, **parts}.values() if text)
+def compile_policies(policies, standard="c++17", nvcc_stage="-c"):
+    """The compiler's messages for policies, each given by the parts in which it differs; None leaves a part out."""
+    text = "#include <dpr_recursion.cuh>\n#include <string>\n"
+    for i, parts in enumerate(policies):
+        policy = "\n".join(part for part in {**RIGHT, **parts}.values() if part)
+        text += (f"namespace number_{i} {{\nstruct wrong {{\n{policy}\n}};\n}}\n"
+                 f"DPR_RECURSION(wrong_{i}, number_{i}::wrong)\n")
     with tempfile.TemporaryDirectory() as folder:
         is_nvcc = pathlib.Path(COMPILER).name == "nvcc"
         source = pathlib.Path(folder, "wrong.cu" if is_nvcc else "wrong.cc")
         options = [nvcc_stage, "-o", source.with_suffix(".out")] if is_nvcc else ["-fsyntax-only"]
-        source.write_text("#include <dpr_recursion.cuh>\n#include <string>\nnamespace {\nstruct wrong {\n"
-                          f"{policy}\n}};\n}}\nDPR_RECURSION(wrong, wrong)\n", encoding="utf-8")
+        source.write_text(text, encoding="utf-8")
         done = subprocess.run([COMPILER, f"-std={standard}", *options, *(f"-I{i}" for i in INCLUDES), source],
                               capture_output=True, text=True, check=False)
     return done.returncode, done.stderr
 
 
+def failed_assertions(messages):
+    """The sentences of static assertions that failed, by the number of the policy. g++ names the policy before the
+    sentence, and nvcc after it."""
+    found, number, sentence = {}, None, None
+    for line in messages.splitlines():
+        failed = re.search(r"static assertion failed(?:: | with \")(.*)", line)
+        policy = re.search(r"number_(\d+)::wrong", line)
+        if failed and COMPILER.endswith("nvcc"):
+            sentence = failed[1]
+        elif failed:
+            found.setdefault(number, []).append(failed[1])
+        elif policy:
+            number = int(policy[1])
+            if sentence:
+                found.setdefault(number, []).append(sentence)
+                sentence = None
+    return found
+
+
 class Policies(unittest.TestCase):
     def test_right_ones(self):
-        for parts in ({}, {"more": COST + SERIAL}, {"combine": None, "more": FOLD + PART}, {"combine": None, "more": FOLD},
-                      {"combine": None, "more": FOLD.replace("dpr_op", "int")},
-                      {"more": COST + SERIAL + CUTOFF}):
-            code, messages = compile_policy(nvcc_stage="-ptx", **parts)  # the rest takes long
-            self.assertEqual(code, 0, messages)
+        code, messages = compile_policies([
+            {}, {"more": COST + SERIAL}, {"combine": None, "more": FOLD + PART}, {"combine": None, "more": FOLD},
+            {"combine": None, "more": FOLD.replace("dpr_op", "int")}, {"more": COST + SERIAL + CUTOFF}],
+            nvcc_stage="-ptx")  # the rest takes long
+        self.assertEqual(code, 0, messages)
 
     def test_older_standard(self):
-        code, messages = compile_policy("c++14")
+        code, messages = compile_policies([{}], "c++14")
         self.assertNotEqual(code, 0)
         self.assertIn("needs C++17", messages)
 
     def test_mistakes(self):
-        for wanted, parts in (
-                ("lacks a constant `most_children`", {"most_children": None}),
-                ("`most_children` must be from 1", {"most_children": "static constexpr int most_children = 0;"}),
-                ("`most_children` must be an integer", {"most_children": "static constexpr double most_children = 2.5;"}),
-                ("`cutoff` is a cost", {"more": COST + SERIAL + "static constexpr int cutoff = -1;"}),
-                ("may have 1 MiB at most", {"result": "struct result { char x[(1 << 20) + 1]; };"}),
-                ("may have 1 MiB at most", {"task": "struct task { char x[(1 << 20) + 1]; };"}),
-                ("lacks a type `task`", {"task": None}),
-                ("lacks a type `result`", {"result": None}),
-                ("`task` must be plain data", {"task": "using task = std::string;"}),
-                ("`result` must be plain data", {"result": "using result = std::string;"}),
-                ("lacks `DPR_POLICY int divide(", {"divide": None}),
-                ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "int64_t divide")}),
-                ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "double divide")}),
-                ("divide() must return `int`",
-                 {"divide": "DPR_POLICY int64_t divide(const dpr::no_data &, const task &, dpr::children<wrong>, "
-                            "const dpr::team &) { return 0; }"}),
-                ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
-                ("lacks `DPR_POLICY result base(", {"base": None}),
-                ("lacks `DPR_POLICY result combine(", {"combine": None}),
-                ("has combine() and `fold`", {"more": FOLD}),
-                ("has combine() and `fold`", {"combine": RIGHT["combine"].replace(", int)", ")"), "more": FOLD}),
-                ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD.replace("SUM", "MEAN")}),
-                ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
-                ("serial() must be ", {"more": SERIAL}),
-                ("serial() must be ", {"more": COST + SERIAL.replace("const task &", "int *")}),
-                ("cost() must be ", {"more": COST.replace("const dpr::no_data &, ", "")}),
-                ("cost() must be ", {"more": COST.replace("uint64_t", "double")}),
-                ("cost() must be ", {"more": COST.replace("uint64_t", "int")}),
-                ("cost() must be ", {"more": COST.replace("uint64_t", "bool")}),
-                ("the policy has no serial()", {"more": CUTOFF}),
-                ("the policy has no serial()", {"more": COST + CUTOFF}),
-                ("`task` and `result` may be aligned to 16 bytes", {"task": ALIGNED.format("task")}),
-                ("`task` and `result` may be aligned to 16 bytes", {"result": ALIGNED.format("result")}),
-                ("`data` may be aligned to 16 bytes", {"task": RIGHT["task"] + ALIGNED.format("data")}),
-                ("`data` must be plain data", {"task": RIGHT["task"] + "using data = std::string;"}),
-                ("`data` may have 3072 bytes at most", {"task": RIGHT["task"] + "struct data { char bytes[3073]; };"}),
-                ("part() must be ", {"more": PART}),
-                ("`team_bytes` must be from 0", {"more": "static constexpr size_t team_bytes = 32769;"}),
-                ("`team_bytes` must be from 0", {"more": "static constexpr int team_bytes = -1;"}),
-                ("`task` must be plain data", {"task": "using task = int[4];"}),
-                ("`result` must be plain data", {"result": "using result = int[4];"}),
-                ("`task` must be plain data that can be assigned", {"task": "struct task { task &operator=(const task &) = delete; };"}),
-                ("`result` must be plain data that can be assigned", {"result": "struct result { result &operator=(const result &) = delete; };"}),
-                ("`most_children` must be an integer", {"most_children": "static int most_children;"}),
-                ("`most_children` must be an integer", {"most_children": "static const int most_children;"}),
-                ("`cutoff` must be an integer constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
-                ("`fold` must be a constant", {"combine": None, "more": "static dpr_op fold;"}),
-                ("`host_data` must be an integer constant", {"more": "static bool host_data;"}),
-                ("`team_bytes` must be an integer constant", {"more": "static size_t team_bytes;"}),
-                ("cost() must be ", {"more": "static uint64_t cost(); static uint64_t cost(int *);"}),
-                ("serial() must be ", {"more": COST + "static result serial(); static result serial(int *);"}),
-                ("part() must be ", {"combine": None, "more": FOLD + "static result part(); static result part(int *);"})):
-            code, messages = compile_policy(**parts)
-            self.assertNotEqual(code, 0, parts)
-            self.assertIn(wanted.replace("`", "?"), messages.replace("`", "?"))  # nvcc prints ? for `
+        mistakes = (
+            ("lacks a constant `most_children`", {"most_children": None}),
+            ("`most_children` must be from 1", {"most_children": "static constexpr int most_children = 0;"}),
+            ("`most_children` must be an integer", {"most_children": "static constexpr double most_children = 2.5;"}),
+            ("`cutoff` is a cost", {"more": COST + SERIAL + "static constexpr int cutoff = -1;"}),
+            ("may have 1 MiB at most", {"result": "struct result { char x[(1 << 20) + 1]; };"}),
+            ("may have 1 MiB at most", {"task": "struct task { char x[(1 << 20) + 1]; };"}),
+            ("lacks a type `task`", {"task": None}),
+            ("lacks a type `result`", {"result": None}),
+            ("`task` must be plain data", {"task": "using task = std::string;"}),
+            ("`result` must be plain data", {"result": "using result = std::string;"}),
+            ("lacks `DPR_POLICY int divide(", {"divide": None}),
+            ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "int64_t divide")}),
+            ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "double divide")}),
+            ("divide() must return `int`",
+             {"divide": "DPR_POLICY int64_t divide(const dpr::no_data &, const task &, dpr::children<wrong>, "
+                        "const dpr::team &) { return 0; }"}),
+            ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
+            ("lacks `DPR_POLICY result base(", {"base": None}),
+            ("lacks `DPR_POLICY result combine(", {"combine": None}),
+            ("has combine() and `fold`", {"more": FOLD}),
+            ("has combine() and `fold`", {"combine": RIGHT["combine"].replace(", int)", ")"), "more": FOLD}),
+            ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD.replace("SUM", "MEAN")}),
+            ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
+            ("serial() must be ", {"more": SERIAL}),
+            ("serial() must be ", {"more": COST + SERIAL.replace("const task &", "int *")}),
+            ("cost() must be ", {"more": COST.replace("const dpr::no_data &, ", "")}),
+            ("cost() must be ", {"more": COST.replace("uint64_t", "double")}),
+            ("cost() must be ", {"more": COST.replace("uint64_t", "int")}),
+            ("cost() must be ", {"more": COST.replace("uint64_t", "bool")}),
+            ("the policy has no serial()", {"more": CUTOFF}),
+            ("the policy has no serial()", {"more": COST + CUTOFF}),
+            ("`task` and `result` may be aligned to 16 bytes", {"task": ALIGNED.format("task")}),
+            ("`task` and `result` may be aligned to 16 bytes", {"result": ALIGNED.format("result")}),
+            ("`data` may be aligned to 16 bytes", {"task": RIGHT["task"] + ALIGNED.format("data")}),
+            ("`data` must be plain data", {"task": RIGHT["task"] + "using data = std::string;"}),
+            ("`data` may have 3072 bytes at most", {"task": RIGHT["task"] + "struct data { char bytes[3073]; };"}),
+            ("part() must be ", {"more": PART}),
+            ("`team_bytes` must be from 0", {"more": "static constexpr size_t team_bytes = 32769;"}),
+            ("`team_bytes` must be from 0", {"more": "static constexpr int team_bytes = -1;"}),
+            ("`task` must be plain data", {"task": "using task = int[4];"}),
+            ("`result` must be plain data", {"result": "using result = int[4];"}),
+            ("`task` must be plain data that can be assigned", {"task": UNASSIGNED.format("task")}),
+            ("`result` must be plain data that can be assigned", {"result": UNASSIGNED.format("result")}),
+            ("`most_children` must be an integer", {"most_children": "static int most_children;"}),
+            ("`most_children` must be an integer", {"most_children": "static const int most_children;"}),
+            ("`cutoff` must be an integer constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
+            ("`fold` must be a constant", {"combine": None, "more": "static dpr_op fold;"}),
+            ("`host_data` must be an integer constant", {"more": "static bool host_data;"}),
+            ("`team_bytes` must be an integer constant", {"more": "static size_t team_bytes;"}),
+            ("cost() must be ", {"more": "static uint64_t cost(); static uint64_t cost(int *);"}),
+            ("serial() must be ", {"more": COST + "static result serial(); static result serial(int *);"}),
+            ("part() must be ", {"combine": None, "more": FOLD + "static result part(); static result part(int *);"}))
+        each = 10  # more in one file exceed the number of errors that nvcc prints
+        for begin in range(0, len(mistakes), each):
+            some = mistakes[begin:begin + each]
+            code, messages = compile_policies([parts for _, parts in some])
+            self.assertNotEqual(code, 0)
+            found = failed_assertions(messages)
+            for i, (wanted, parts) in enumerate(some):
+                # nvcc prints ? for `
+                sentences = "\n".join(found.get(i, [])).replace("`", "?")
+                self.assertIn(wanted.replace("`", "?"), sentences, (parts, messages))
 
 
 if __name__ == "__main__":

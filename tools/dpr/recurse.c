@@ -159,6 +159,11 @@ static recursion_request asked_of(const request *r, const dpr_recursion_options 
         .size = r->size, .options = options, .input = r->input, .rank = r->rank, .has_rank = r->has_rank};
 }
 
+/* Why a run has failed. */
+static const char *reason_of(const recursion_answer *answer) {
+    return answer->failed ? answer->text : dpr_last_error();
+}
+
 /* As many runs as fit; `trying` is 1 while the library tries engines. `last` is the report of the run before, or an
  * empty one. */
 static measured measure(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
@@ -173,7 +178,7 @@ static measured measure(dpr_ctx *ctx, const recursion_example *e, const request 
     do {
         m.status = e->run(ctx, &asked, &m.report, &m.answer);
         if (m.status != DPR_OK) {
-            (void)snprintf(m.error, sizeof m.error, "%s", m.answer.failed ? m.answer.text : dpr_last_error());
+            (void)snprintf(m.error, sizeof m.error, "%s", reason_of(&m.answer));
             return m;
         }
         asked.picture = NULL;
@@ -327,15 +332,14 @@ static void add_name(const timeline *t, const char *engine) {
 
 /* Runs an engine once more. */
 static dpr_status trace_engine(dpr_ctx *ctx, const recursion_example *e, const request *r, const char *engine,
-                               timeline *t) {
+                               timeline *t, recursion_answer *answer) {
     dpr_recursion_options options = options_of(r, engine);
     dpr_recursion_report report = DPR_RECURSION_REPORT_INIT;
     const recursion_request asked = asked_of(r, &options);
-    recursion_answer answer;
     options.trace = add_event;
     options.trace_user = t;
     t->before = &report;
-    const dpr_status status = e->run(ctx, &asked, &report, &answer);
+    const dpr_status status = e->run(ctx, &asked, &report, answer);
     if (status == DPR_OK)
         add_name(t, report.engine);
     t->number++;
@@ -354,11 +358,12 @@ static int write_trace(const timeline *t, const char *name) {
 
 static int trace(dpr_ctx *ctx, const recursion_example *e, const request *r) {
     timeline t = {.events = cJSON_CreateArray()};
+    recursion_answer answer = {0};
     if (r->engine && strcmp(r->engine, "all") == 0)
         for (size_t i = 0; i < dpr_engine_count(); i++)
-            (void)trace_engine(ctx, e, r, dpr_engine_name(i), &t); /* those that cannot run are left out */
-    else if (trace_engine(ctx, e, r, r->engine, &t) != DPR_OK)
-        (void)cli_error("%s: %s", e->name, dpr_last_error());
+            (void)trace_engine(ctx, e, r, dpr_engine_name(i), &t, &answer); /* those that cannot run are left out */
+    else if (trace_engine(ctx, e, r, r->engine, &t, &answer) != DPR_OK)
+        (void)cli_error("%s: %s", e->name, reason_of(&answer));
     const int code = cJSON_GetArraySize(t.events) > 0 ? write_trace(&t, r->trace) : CLI_FAILED;
     cJSON_Delete(t.events);
     return code;
