@@ -38,6 +38,9 @@ void fake_set_mps(int runs);
 /* Kernels launched so far that may start before the work ahead of them is done. */
 int fake_programmatic_kernels(void);
 
+/* Blocks of the largest grid that was launched since the call before. */
+unsigned fake_largest_grid(void);
+
 /* Modules loaded so far. */
 int fake_module_loads(void);
 

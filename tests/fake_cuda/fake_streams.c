@@ -417,6 +417,17 @@ int fake_programmatic_kernels(void) {
     return atomic_load(&programmatic_kernels);
 }
 
+static atomic_uint largest_grid;
+
+unsigned fake_largest_grid(void) {
+    return atomic_exchange(&largest_grid, 0);
+}
+
+static void note_grid(unsigned blocks) {
+    unsigned before = atomic_load(&largest_grid);
+    while (blocks > before && !atomic_compare_exchange_weak(&largest_grid, &before, blocks)) {}
+}
+
 cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *entry, void **arguments) {
     fake_work item = {.type = FAKE_KERNEL};
     cudaStream_t stream = fake_stream_of(config->stream);
@@ -435,6 +446,7 @@ cudaError_t fake_launch_kernel(const cudaLaunchConfig_t *config, const void *ent
         return cudaErrorInvalidValue;
     }
     atomic_fetch_add(&programmatic_kernels, fake_kernel_is_programmatic(config) != 0);
+    note_grid(config->gridDim.x);
     return fake_enqueue(stream, &item);
 }
 
