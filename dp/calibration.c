@@ -42,7 +42,7 @@ static const struct {
 static_assert((int)LEAST_BLOCKS > (int)LEVELS, "a pool of so many places has room for a chain");
 static_assert((int)WHOLE >= MOST_BLOCKS * WORDS, "the largest array");
 
-/* What is waited for takes so long at most. */
+/* The longest wait, for graphs and for the runs that are timed. */
 static const double PATIENCE_SECONDS = 0.05;
 
 /* One thread of the process measures at a time, because others would disturb it. */

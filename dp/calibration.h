@@ -18,8 +18,9 @@ void dpr_calibration_destroy(dpr_calibration *calibration, int there);
  * stream of their own: once, in the current CUDA context. `work` is the device's. It measures no times if the pool or
  * memory is too small, or if others keep the device so busy that the enqueued runs are not done in a twentieth of a
  * second; in the last case nested launches may be pending at any time (apart.h). If graphs launch themselves for as
- * long, it does nothing, and the next call tries again; so it does after a status other than DPR_OK, because the code
- * cannot be loaded or CUDA fails. It may be called while a stream is being captured. */
+ * long, it does nothing, and the next call tries again; but a context keeps the choices that it makes meanwhile. The
+ * next call also tries again after a status other than DPR_OK: the code cannot be loaded, or CUDA fails. It may be
+ * called while a stream is being captured. */
 dpr_status dpr_calibrate(dpr_calibration *calibration, dpr_device *device, dpr_workspaces *work,
                          const dpr_gpu_caps *gpu);
 

@@ -2,6 +2,7 @@
 
     test_policies.py COMPILER INCLUDE...
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -39,26 +40,25 @@ def compile_policies(policies, standard="c++17", nvcc_stage="-c"):
         options = [nvcc_stage, "-o", source.with_suffix(".out")] if is_nvcc else ["-fsyntax-only"]
         source.write_text(text, encoding="utf-8")
         done = subprocess.run([COMPILER, f"-std={standard}", *options, *(f"-I{i}" for i in INCLUDES), source],
-                              capture_output=True, text=True, check=False)
+                              capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
     return done.returncode, done.stderr
 
 
 def failed_assertions(messages):
     """The sentences of static assertions that failed, by the number of the policy. g++ names the policy before the
-    sentence, and nvcc after it."""
-    found, number, sentence = {}, None, None
+    sentence; nvcc and Clang, which write more than a colon before it, name the policy after it."""
+    found, number, sentences = {}, None, []
     for line in messages.splitlines():
-        failed = re.search(r"static assertion failed(?:: | with \")(.*)", line)
+        failed = re.search(r"static[_ ]assert(?:ion)? failed(.*)", line)
         policy = re.search(r"number_(\d+)::wrong", line)
-        if failed and COMPILER.endswith("nvcc"):
-            sentence = failed[1]
-        elif failed:
+        if failed and failed[1].startswith(": "):
             found.setdefault(number, []).append(failed[1])
+        elif failed:
+            sentences.append(failed[1])
         elif policy:
             number = int(policy[1])
-            if sentence:
-                found.setdefault(number, []).append(sentence)
-                sentence = None
+            found.setdefault(number, []).extend(sentences)
+            sentences = []
     return found
 
 
@@ -129,7 +129,8 @@ class Policies(unittest.TestCase):
             ("cost() must be ", {"more": "static uint64_t cost(); static uint64_t cost(int *);"}),
             ("serial() must be ", {"more": COST + "static result serial(); static result serial(int *);"}),
             ("part() must be ", {"combine": None, "more": FOLD + "static result part(); static result part(int *);"}))
-        each = 10  # more in one file exceed the number of errors that nvcc prints
+        # More in one file exceed the number of errors that nvcc prints, and Clang.
+        each = 10 if COMPILER.endswith("nvcc") else 3
         for begin in range(0, len(mistakes), each):
             some = mistakes[begin:begin + each]
             code, messages = compile_policies([parts for _, parts in some])

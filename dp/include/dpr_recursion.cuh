@@ -37,8 +37,8 @@
  * (`using`).
  *
  * What a policy has:
- * - task, result: types of plain data (trivially copyable and constructible), aligned to at most 16 bytes, with at most
- *   1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory.
+ * - task, result: types of plain data (trivially copyable and constructible, and assignable), aligned to at most 16
+ *   bytes, with at most 1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory.
  * - data, optional: the type of what all tasks share, for example the size of the problem and pointers to arrays. It is
  *   copied to the kernels, so it has at most 3072 bytes; its pointers must be valid where the engine runs. Without it,
  *   data is dpr::no_data.

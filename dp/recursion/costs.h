@@ -35,10 +35,10 @@ void dpr_costs_measure(const dpr_recursion_call *call);
 
 /* A dpr_engine's measure(), for engines whose kernels launch kernels or graphs: measures what that costs on the
  * context's GPU, once. It loads the code for nested launches, which takes some 0.1 s where no other context has loaded
- * it, and for which CUDA waits for the device's work. It waits for runs of such engines in other threads. Then it takes
- * some ms, or about 0.1 s if others keep the device busy. A cost that cannot be measured stays assumed: that of graphs,
- * if nested launches may be pending at any time (apart.h); and if nested launches are still pending when the
- * measurement ends, they are from then on. */
+ * it, and for which CUDA waits for the device's work. Then it takes some ms, or about 0.1 s if others keep the device
+ * busy. While runs of such engines are in flight in other threads, it does nothing, and a later call measures. A cost
+ * that cannot be measured stays assumed: that of graphs, if nested launches may be pending at any time (apart.h); and
+ * if nested launches are still pending when the measurement ends, they are from then on. */
 void dpr_costs_measure_nested(const dpr_recursion_call *call);
 
 /* The costs on the context's GPU, as far as they are known: those that were measured; otherwise wisdom's time of a

@@ -21,7 +21,7 @@ typedef struct dpr_recursion_call {
     double began;             /* dpr_recursion_now() (clock.h) */
     double max_seconds;       /* more than 0 */
     int is_limited;           /* 1: the caller has set max_seconds */
-    double *waited;           /* engines add the seconds in which they waited for runs of other threads */
+    double *waited;           /* run() adds the seconds in which it waited for runs of other threads */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;

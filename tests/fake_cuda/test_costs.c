@@ -250,6 +250,22 @@ COSTS_TEST(of_launches_by_kernels_are_measured_once) {
     EXPECT_TRUE(graphs_may_run());
 }
 
+/* Nobody waits for runs of other threads in order to measure. */
+COSTS_TEST(of_launches_by_kernels_are_measured_when_none_are_in_flight) {
+    static const dpr_apart kinds[] = {DPR_APART_GRAPH, DPR_APART_NESTED};
+    if (!graphs_may_run())
+        SKIP("an earlier test's nested launches may be pending, so no graph launches itself");
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        ASSERT_EQ_I64(DPR_APART_BEGUN, dpr_apart_begin(kinds[i], 0));
+        measure_nested(fixture->ctx);
+        dpr_apart_end(kinds[i]);
+        expect_nested(fixture->ctx, assumed_nested, assumed_relaunch);
+        EXPECT_EQ_I64(0, fake_recursion.relaunches);
+    }
+    measure_nested(fixture->ctx);
+    expect_nested(fixture->ctx, 1e-9 * FAKE_TAIL_NS, 5e-6);
+}
+
 COSTS_TEST(of_launches_by_kernels_enter_least_times) {
     const dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &numbers, .n = 1};
     const double launch = known(fixture->ctx).launch + 0.25e-6 * log2(MIDDLE + 1); /* and levels of two children */
