@@ -397,6 +397,26 @@ static int takes_place(double one, double other, int wrong) {
     return takes;
 }
 
+/* A row is compared with those up to it, as they mostly were, and not with the best of them. */
+TEST(BenchResults, what_is_usual_is_not_slow) {
+    static const struct {
+        double slowdown;
+        int on_cpu, on_gpu;
+    } rows[] = {{0, 0, 0},   {0.5, 1, 1},  {0.5, 0, 0},   {0.51, 0, 0}, {0.52, 0, 1},
+                {0.6, 1, 1}, {0.57, 0, 1}, {0.585, 1, 1}, {0.1, 0, 0},  {0.5, 0, 0}};
+    bench_results r = {.commit = ""};
+    for (size_t i = 0; i < LENGTH(rows); i++) {
+        bench_row one = row("a", 1, 2);
+        one.slowdown = rows[i].slowdown;
+        *results_add_row(&r) = one;
+        r.device.ordinal = DPR_DEVICE_CPU;
+        EXPECT_EQ_I64(rows[i].on_cpu, results_slower_than_usual(&r, i));
+        r.device.ordinal = 0;
+        EXPECT_EQ_I64(rows[i].on_gpu, results_slower_than_usual(&r, i));
+    }
+    results_free(&r);
+}
+
 TEST(BenchResults, the_calmer_visit_is_kept) {
     EXPECT_TRUE(takes_place(0.01, 0.28, -1));
     EXPECT_TRUE(!takes_place(0.01, 0.3, -1));

@@ -31,7 +31,7 @@ class Tune(ToolTest):
         return set(re.findall(r"^[ *] (\S+) +\S+ us, measured$", out, re.M))
 
     def test_times_are_kept_and_used(self):
-        for _ in range(10):  # times of a busy machine are doubtful, and left out
+        for _ in range(10):  # times of a busy machine are left out
             out = self.good(*SMALL, "--again", env=self.env)
             if out.startswith("6 "):
                 break
@@ -57,7 +57,7 @@ class Tune(ToolTest):
         if not self.document("info")["gpus"]:
             self.skipTest("there is no GPU")
         args = ("tune", "-q", "-d", "0", "-o", "sum", "-t", "f32", "-n", "1024", "-b", "12s")
-        for _ in range(10):  # times of a busy machine are doubtful, and left out
+        for _ in range(10):  # times of a busy machine are left out
             self.good(*args, env=self.env)
             times = re.findall(r"^time flat\.block sum f32 (\S+ \S+) array 1024:", self.text(), re.M)
             if len(times) == 5:
@@ -75,7 +75,7 @@ class Tune(ToolTest):
         return out
 
     def test_an_interrupted_tuning_keeps_what_it_has(self):
-        for _ in range(10):  # times of a busy machine are doubtful, and left out
+        for _ in range(10):  # times of a busy machine are left out
             self.assertRegex(self.interrupted(), r"\A\d+ times were measured")
             if "\ntime cpu.simd " in self.text():
                 break

@@ -147,9 +147,30 @@ void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again)
 }
 
 /* Other programs disturb the reference of the CPU more than that of a GPU. */
-int results_doubtful(const bench_results *r, const bench_row *row) {
+static double most_slowdown(const bench_results *r) {
     static const double on_cpu = 0.15, on_gpu = 0.03;
-    return row->slowdown > (r->device.ordinal == DPR_DEVICE_CPU ? on_cpu : on_gpu);
+    return r->device.ordinal == DPR_DEVICE_CPU ? on_cpu : on_gpu;
+}
+
+int results_doubtful(const bench_results *r, const bench_row *row) {
+    return row->slowdown > most_slowdown(r);
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int results_slower_than_usual(const bench_results *r, size_t i) {
+    double *slowdowns = malloc((i + 1) * sizeof *slowdowns);
+    if (!slowdowns)
+        return 1;
+    for (size_t k = 0; k <= i; k++)
+        slowdowns[k] = r->rows[k].slowdown;
+    qsort(slowdowns, i + 1, sizeof *slowdowns, ascending);
+    const double usual = slowdowns[i / 2];
+    free(slowdowns);
+    return 1 - r->rows[i].slowdown < (1 - usual) * (1 - most_slowdown(r));
 }
 
 void results_regrets(const bench_results *r, bench_regrets *sum) {

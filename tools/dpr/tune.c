@@ -174,20 +174,18 @@ static int learn_more(tuning *t, const bench_walk *w) {
     const bench_results *r = w->results;
     for (; t->seen < r->row_count; t->seen++) {
         const bench_row *row = &r->rows[t->seen];
-        if (results_right(row) && !results_doubtful(r, row) && learn(w, row) != DPR_OK)
+        if (results_right(row) && !results_slower_than_usual(r, t->seen) && learn(w, row) != DPR_OK)
             return cli_error("%s", dpr_last_error());
     }
     return CLI_OK;
 }
 
-/* The number of right times that are doubtful (1) or not (0). */
-static size_t count_times(const tuning *t, int doubtful) {
+/* The number of right times that were taken while the machine was slower than usual (1) or was not (0). */
+static size_t count_times(const tuning *t, int slower) {
     size_t n = 0;
     for (int i = 0; i < PARTS; i++)
-        for (size_t k = 0; k < t->results[i].row_count; k++) {
-            const bench_row *row = &t->results[i].rows[k];
-            n += results_right(row) && results_doubtful(&t->results[i], row) == doubtful;
-        }
+        for (size_t k = 0; k < t->results[i].row_count; k++)
+            n += results_right(&t->results[i].rows[k]) && results_slower_than_usual(&t->results[i], k) == slower;
     return n;
 }
 
@@ -294,7 +292,7 @@ static int read_file(const char *path) {
 }
 
 static void summarise(const tuning *t, const char *path) {
-    const size_t doubtful = count_times(t, 1);
+    const size_t slower = count_times(t, 1);
     const bench_omission *first = NULL;
     size_t left_out = 0;
     char name[RESULTS_TEXT];
@@ -312,9 +310,9 @@ static void summarise(const tuning *t, const char *path) {
             "at worst %.1f %% (%s).\n",
             100 * results_mean_regret(&t->before), t->before.cases, 100 * t->before.worst.fraction,
             results_name(&t->before.worst.at, name));
-    if (doubtful > 0 && !t->asked.quiet)
-        cli_note("%zu times are not kept, because the machine became slower meanwhile: other programs, or heat",
-                 doubtful);
+    if (slower > 0 && !t->asked.quiet)
+        cli_note("%zu times are not kept, because the machine was slower than usual meanwhile: other programs, or heat",
+                 slower);
     if (first && !t->asked.quiet)
         cli_note("%zu combination%s left out, the first because %s; run it again to go on", left_out,
                  left_out == 1 ? " was" : "s were", first->why);
