@@ -93,6 +93,15 @@ void dpr_apart_end(dpr_apart kind) {
     (void)pthread_mutex_unlock(&runs.lock);
 }
 
+int dpr_apart_is_quiet(void) {
+    unsigned runs_now = 0;
+    lock();
+    for (int kind = 0; kind < DPR_APART_KINDS; kind++)
+        runs_now += runs.running[kind] + runs.waiting[kind];
+    (void)pthread_mutex_unlock(&runs.lock);
+    return runs_now == 0;
+}
+
 void dpr_apart_nested_forever(void) {
     (void)dpr_apart_begin(DPR_APART_NESTED, HUGE_VAL);
     (void)dpr_apart_launches(1);

@@ -21,6 +21,9 @@ typedef enum dpr_apart_turn {
 dpr_apart_turn dpr_apart_begin(dpr_apart kind, double seconds);
 void dpr_apart_end(dpr_apart kind);
 
+/* Whether no run of either kind is in flight, or waits for its turn. */
+int dpr_apart_is_quiet(void);
+
 /* From now on nested launches may be pending at any time, because nobody says when they are done. Waits for graphs. */
 void dpr_apart_nested_forever(void);
 

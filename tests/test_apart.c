@@ -19,6 +19,17 @@ static int begins(dpr_apart kind) {
     return dpr_apart_begin(kind, HUGE_VAL) == DPR_APART_BEGUN;
 }
 
+TEST(Apart, it_is_quiet_while_no_run_is_in_flight) {
+    static const dpr_apart kinds[] = {DPR_APART_NESTED, DPR_APART_GRAPH};
+    for (size_t i = 0; i < LENGTH(kinds); i++) {
+        EXPECT_TRUE(dpr_apart_is_quiet());
+        ASSERT_TRUE(begins(kinds[i]));
+        EXPECT_TRUE(!dpr_apart_is_quiet());
+        dpr_apart_end(kinds[i]);
+    }
+    EXPECT_TRUE(dpr_apart_is_quiet());
+}
+
 static void run_once(dpr_apart kind) {
     const dpr_apart other = kind == DPR_APART_GRAPH ? DPR_APART_NESTED : DPR_APART_GRAPH;
     if (!begins(kind))

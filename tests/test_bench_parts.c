@@ -402,8 +402,8 @@ TEST(BenchResults, what_is_usual_is_not_slow) {
     static const struct {
         double slowdown;
         int on_cpu, on_gpu;
-    } rows[] = {{0, 0, 0},   {0.5, 1, 1},  {0.5, 0, 0},   {0.51, 0, 0}, {0.52, 0, 1},
-                {0.6, 1, 1}, {0.57, 0, 1}, {0.585, 1, 1}, {0.1, 0, 0},  {0.5, 0, 0}};
+    } rows[] = {{0, 0, 0},   {0.5, 1, 1},  {0.5, 0, 0},  {0.51, 0, 0}, {0.52, 0, 1},
+                {0.6, 1, 1}, {0.57, 0, 1}, {0.59, 1, 1}, {0.1, 0, 0},  {0.5, 0, 0}};
     bench_results r = {.commit = ""};
     for (size_t i = 0; i < LENGTH(rows); i++) {
         bench_row one = row("a", 1, 2);
@@ -413,6 +413,19 @@ TEST(BenchResults, what_is_usual_is_not_slow) {
         EXPECT_EQ_I64(rows[i].on_cpu, results_slower_than_usual(&r, i));
         r.device.ordinal = 0;
         EXPECT_EQ_I64(rows[i].on_gpu, results_slower_than_usual(&r, i));
+    }
+    results_free(&r);
+}
+
+/* A machine that has become slower is not slow for ever. */
+TEST(BenchResults, what_has_become_usual_is_not_slow) {
+    enum { QUICK = 400, SLOW = 128 };
+    bench_results r = {.commit = "", .device.ordinal = DPR_DEVICE_CPU};
+    for (size_t i = 0; i < QUICK + SLOW; i++) {
+        bench_row one = row("a", 1, 2);
+        one.slowdown = i < QUICK ? 0 : 0.5;
+        *results_add_row(&r) = one;
+        EXPECT_EQ_I64(QUICK <= i && i < QUICK + SLOW - 1, results_slower_than_usual(&r, i));
     }
     results_free(&r);
 }

@@ -333,25 +333,25 @@ static seen look_up(const dpr_recursion_call *call) {
     return known;
 }
 
+static int is_similar(const seen *known, const dpr_recursion_call *call) {
+    return known->of.recursion && known->of.size == call->size;
+}
+
+static void expect(dpr_recursion_call *call, const seen *known) {
+    call->tasks = call->by_cost && is_similar(known, call) ? known->tasks : 0;
+}
+
 const dpr_engine *dpr_engine_choose(dpr_recursion_call *call, const char **reason) {
     const seen known = look_up(call);
-    const int is_similar = known.of.recursion && known.of.size == call->size;
-    call->tasks = is_similar && call->by_cost ? known.tasks : 0;
-    return is_similar           ? by_experience(&known, call, reason)
-           : known.of.recursion ? by_prediction(&known, call, reason)
-                                : first(call, reason);
+    expect(call, &known);
+    if (is_similar(&known, call))
+        return by_experience(&known, call, reason);
+    return known.of.recursion ? by_prediction(&known, call, reason) : first(call, reason);
 }
 
 void dpr_engine_expect(dpr_recursion_call *call) {
-    const kind of = kind_of(call);
-    call->tasks = 0;
-    if (!call->by_cost)
-        return;
-    (void)pthread_mutex_lock(&memory.lock);
-    const seen *place = find(&of);
-    if (place)
-        call->tasks = place->tasks;
-    (void)pthread_mutex_unlock(&memory.lock);
+    const seen known = call->by_cost ? look_up(call) : (seen){0};
+    expect(call, &known);
 }
 
 static double least_of(double a, double b) {

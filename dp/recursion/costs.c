@@ -166,19 +166,6 @@ static void measure_nested(const dpr_recursion_call *call, dpr_costs *out) {
     dpr_error_put_back(&before);
 }
 
-/* Whether no run of another thread must end before one of either kind may begin. */
-static int is_quiet(void) {
-    static const dpr_apart kinds[] = {DPR_APART_GRAPH, DPR_APART_NESTED};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        const dpr_apart_turn turn = dpr_apart_begin(kinds[i], 0);
-        if (turn == DPR_APART_LATE)
-            return 0;
-        if (turn == DPR_APART_BEGUN)
-            dpr_apart_end(kinds[i]);
-    }
-    return 1;
-}
-
 /* This has a lock of its own, because it takes long, and calls that do not allow nested launches must not wait. */
 void dpr_costs_measure_nested(const dpr_recursion_call *call) {
     static pthread_mutex_t measuring = PTHREAD_MUTEX_INITIALIZER;
@@ -186,7 +173,7 @@ void dpr_costs_measure_nested(const dpr_recursion_call *call) {
     if (atomic_load(&kept->is_nested_done))
         return;
     (void)pthread_mutex_lock(&measuring);
-    if (!atomic_load(&kept->is_nested_done) && is_quiet()) {
+    if (!atomic_load(&kept->is_nested_done) && dpr_apart_is_quiet()) {
         measure_nested(call, &kept->measured_nested);
         atomic_store(&kept->is_nested_done, 1);
     }

@@ -156,20 +156,13 @@ int results_doubtful(const bench_results *r, const bench_row *row) {
     return row->slowdown > most_slowdown(r);
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int results_slower_than_usual(const bench_results *r, size_t i) {
-    double *slowdowns = malloc((i + 1) * sizeof *slowdowns);
-    if (!slowdowns)
-        return 1;
-    for (size_t k = 0; k <= i; k++)
-        slowdowns[k] = r->rows[k].slowdown;
-    qsort(slowdowns, i + 1, sizeof *slowdowns, ascending);
-    const double usual = slowdowns[i / 2];
-    free(slowdowns);
+    enum { LATEST = 255 };
+    const size_t n = i < LATEST ? i + 1 : LATEST;
+    double slowdowns[LATEST];
+    for (size_t k = 0; k < n; k++)
+        slowdowns[k] = r->rows[i - k].slowdown;
+    const double usual = bench_summarise(slowdowns, (int)n).median;
     return 1 - r->rows[i].slowdown < (1 - usual) * (1 - most_slowdown(r));
 }
 

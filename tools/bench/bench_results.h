@@ -137,9 +137,8 @@ int results_timed(const bench_row *row);
 int results_right(const bench_row *row);
 int results_doubtful(const bench_results *r, const bench_row *row);
 
-/* Whether the machine was slower around row i than around most rows up to it, by as much as makes a time doubtful.
- * Where others share the machine, most rows may be doubtful, because the best moment was a rare one. 1 if memory lacks.
- */
+/* Whether the machine was slower around row i than around most of the 255 rows up to it, by as much as makes a time
+ * doubtful. Where others share the machine, most rows may be doubtful, because the best moment was a rare one. */
 int results_slower_than_usual(const bench_results *r, size_t i);
 
 #endif
