@@ -61,10 +61,19 @@ template <class M> struct inbox {
         send(cluster.map_shared_rank(partials + slot, 0), x, cluster.map_shared_rank(barrier, 0));
     }
 
-    /* Waits for all partial results and folds them in a fixed order. One warp of the first block calls it; the result
-     * is valid in lane 0. */
+    /* Waits until the first block has received all partial results. One warp of every other block calls it, after it has
+     * sent, so that the block stays: what a block sends just before it returns can be lost when the GPU changes to
+     * another process, and the first block would wait for it forever (README.md). */
+    __device__ static void wait_for_receipt() {
+        cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
+        cuda::ptx::barrier_cluster_wait();
+    }
+
+    /* Waits for all partial results, releases the other blocks, and folds the results in a fixed order. One warp of the
+     * first block calls it; the result is valid in lane 0. */
     __device__ typename X::type fold(unsigned expected) {
         while (!cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, 0)) {}
+        cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);
         constexpr unsigned each = (room + 31) / 32; /* of a lane */
         typename X::type x[each];
 #pragma unroll
@@ -106,8 +115,12 @@ template <class M> __device__ void reduce_in_clusters(const dpr_kernel_args &arg
         box.expect(expected);
     if (threadIdx.x % sharing == 0)
         box.post(cluster, rank * of_block + threadIdx.x / sharing, x);
-    if (rank != 0 || threadIdx.x >= 32)
+    if (threadIdx.x >= 32)
         return;
+    if (rank != 0) {
+        box.wait_for_receipt();
+        return;
+    }
     const typename X::type sum = box.fold(expected);
     meet<M, false, false>(args, mine.d.count, sum, blockIdx.x / cluster.num_blocks(),
                           gridDim.x / cluster.num_blocks() - 1);
