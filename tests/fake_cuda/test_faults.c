@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cpu/topology.h"
 #include "fake_cuda.h"
 #include "fake_kernel.h"
 #include "gpu_memory.h"
@@ -493,7 +494,9 @@ static int in_child(const attempt *a) {
 
 static void fail_every_call(void *context) {
     static const cudaError_t errors[] = {cudaErrorUnknown, cudaErrorMemoryAllocation};
-    (void)fake_kernel_known(NULL); /* makes the fake's list of kernels, which each child would make anew */
+    /* What each child would do anew: the fake's list of kernels, and what is known of the processor. */
+    (void)fake_kernel_known(NULL);
+    (void)dpr_topology_get();
     for (int i = 0; i < 2 * (int)LENGTH(errors); i++) {
         attempt a = {.of = context, .fail = 1, .error = errors[i / 2], .loaded = i % 2};
         int outcome = RIGHT;
