@@ -66,6 +66,12 @@ void dpr_log_add(dpr_log_line *line, const char *format, ...) {
     va_end(values);
 }
 
+/* Whether byte i controls terminals: one of ASCII, or of 0x80 to 0x9f by itself or as a character of UTF-8. */
+static int is_control(const dpr_log_line *line, size_t i) {
+    const unsigned char byte = (unsigned char)line->text[i], before = i > 0 ? (unsigned char)line->text[i - 1] : 0;
+    return byte < ' ' || byte == 0x7f || (byte >= 0x80 && byte < 0xa0 && (before < 0x80 || before == 0xc2));
+}
+
 /* Nothing can be done if the file takes less, as on a full disk. */
 static void write_line(int to, dpr_log_line *line) {
     static const char cut[] = " ...";
@@ -74,7 +80,7 @@ static void write_line(int to, dpr_log_line *line) {
         (void)snprintf(line->text + line->used - strlen(cut), sizeof cut, "%s", cut);
     }
     for (size_t i = 0; i < line->used; i++)
-        if ((unsigned char)line->text[i] < ' ' || line->text[i] == 0x7f)
+        if (is_control(line, i))
             line->text[i] = '?';
     line->text[line->used++] = '\n';
     const int error = errno, cancel = dpr_cancel_hold();
@@ -132,9 +138,11 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
 }
 
 /* Opens the file so that lines are added to it, also those of other processes. It does not take the place of a standard
- * stream that is closed. Returns -1 with errno if that fails. */
+ * stream that is closed, and does not wait for a reader of a pipe. Returns -1 with errno if that fails. */
 static int open_file(const char *path) {
-    const int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+    const int opened = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    if (opened >= 0)
+        (void)fcntl(opened, F_SETFL, O_APPEND);
     if (opened < 0 || opened > STDERR_FILENO)
         return opened;
     const int above = fcntl(opened, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);

@@ -1,7 +1,11 @@
 /* Reductions along axes, on the CPU: each result is compared with that of a call for its elements, copied to an array.
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "data.h"
 #include "reference.h"
@@ -366,6 +370,68 @@ TEST(Axes, results_with_gaps) {
     dpr_ctx_destroy(s.ctx);
 }
 
+/* ---- What is read ---- */
+
+/* A sum of rows whose last element is the last one before pages that nobody may read. `hole`: the page of that many
+ * bytes from the first element on may not be read either; 0: all others may. */
+typedef struct fence {
+    dpr_dtype dtype;
+    uint64_t extents[3];
+    int64_t strides[3];
+    size_t hole;
+} fence;
+
+/* The distance of the lowest and the highest element from the first one, in elements. */
+static void find_span(const fence *f, int64_t *lowest, int64_t *highest) {
+    *lowest = *highest = 0;
+    for (int d = 0; d < 3; d++) {
+        const int64_t steps = (int64_t)(f->extents[d] - 1) * f->strides[d];
+        *(steps < 0 ? lowest : highest) += steps;
+    }
+}
+
+static void reduce_at_fence(const fence *f, const char *strategy, dpr_ctx *ctx) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = dpr_dtype_size(f->dtype);
+    int64_t lowest, highest;
+    unsigned char out[4096 * 8];
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    find_span(f, &lowest, &highest);
+    const size_t bytes = (size_t)(highest - lowest + 1) * size, pages = (bytes + page - 1) / page * page;
+    unsigned char *map = mmap(NULL, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_TRUE(map != MAP_FAILED);
+    const unsigned char *in = map + pages - bytes - lowest * (int64_t)size;
+    ASSERT_TRUE(mprotect(map + pages, page, PROT_NONE) == 0);
+    if (f->hole)
+        ASSERT_TRUE(mprotect(map + ((size_t)(in - map) + f->hole) / page * page, page, PROT_NONE) == 0);
+    axes.dimensions = 3;
+    axes.extents = f->extents;
+    axes.strides = f->strides;
+    axes.reduced = 4;
+    options.strategy = strategy;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, in, out, f->dtype, DPR_SUM, &axes, &options));
+    for (size_t i = 0; i < f->extents[0] * f->extents[1] * 4; i++)
+        EXPECT_EQ_I64(0, out[i]);
+    (void)munmap(map, pages + page);
+}
+
+/* Rows with short and long gaps: nothing is read where there are no elements, unless it is in their pages. */
+TEST(Axes, nothing_behind_rows_is_read) {
+    static const fence fences[] = {
+        {DPR_F32, {1, 5, 3}, {0, 8, 1}, 0},        {DPR_F16, {1, 1, 1}, {0, 2, 1}, 0},
+        {DPR_F32, {1, 512, 4}, {0, 8, 1}, 0},      {DPR_F32, {1, 5, 30}, {0, 32, 1}, 0},
+        {DPR_U8, {1, 100, 10}, {0, 12, 1}, 0},     {DPR_F32, {1, 5, 3}, {0, -8, 1}, 0},
+        {DPR_F64, {3, 4, 5}, {1000, 7, 1}, 0},     {DPR_F32, {2, 7, 5}, {9995, 0, 1}, 20000},
+        {DPR_F32, {2, 7, 5}, {9995, 5, 1}, 20000}, {DPR_I16, {3, 2, 9}, {-40000, 20000, 1}, 20000},
+        {DPR_F32, {1, 100, 17}, {0, 20, 1}, 0},
+    };
+    dpr_ctx *ctx = cpu_ctx();
+    for (size_t i = 0; i < LENGTH(fences); i++)
+        for (size_t k = 0; k < LENGTH(strategies); k++)
+            reduce_at_fence(&fences[i], strategies[k], ctx);
+    dpr_ctx_destroy(ctx);
+}
+
 /* ---- Nothing, and mistakes ---- */
 
 TEST(Axes, no_elements) {
@@ -390,6 +456,29 @@ TEST(Axes, no_elements) {
     sums[0] = 7;
     EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, sums, DPR_F64, DPR_SUM, &axes, NULL));
     EXPECT_TRUE(sums[0] == 0);
+    static const int64_t far[] = {INT64_MAX, INT64_MAX, INT64_MAX};
+    axes.strides = far;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, sums, DPR_F64, DPR_SUM, &axes, NULL));
+    dpr_ctx_destroy(ctx);
+}
+
+/* Products with -0.0 as the initial value: it keeps its sign. */
+TEST(Axes, sign_of_an_initial_value) {
+    static const uint64_t extents[] = {1, 1};
+    static const double in[] = {1}, init = -0.0;
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    double out = 7;
+    axes.dimensions = 2;
+    axes.extents = extents;
+    axes.reduced = 2;
+    options.init = &init;
+    for (size_t k = 0; k < LENGTH(strategies); k++) {
+        options.strategy = strategies[k];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, in, &out, DPR_F64, DPR_PROD, &axes, &options));
+        EXPECT_TRUE(out == 0 && signbit(out));
+    }
     dpr_ctx_destroy(ctx);
 }
 
@@ -414,6 +503,12 @@ TEST(Axes, mistakes) {
     EXPECT_REFUSED(DPR_ERR_NULL_POINTER, "out is NULL", ctx, in, NULL, DPR_SUM, &axes);
     EXPECT_REFUSED(DPR_ERR_UNSUPPORTED_PAIR, "band", ctx, in, out, DPR_BAND, &axes);
     EXPECT_REFUSED(DPR_ERR_MISALIGNED, "in is", ctx, (const char *)in + 4, out, DPR_SUM, &axes);
+    axes.strides = (const int64_t *)((const char *)far + 4);
+    EXPECT_REFUSED(DPR_ERR_MISALIGNED, "axes->strides is", ctx, in, out, DPR_SUM, &axes);
+    axes.strides = NULL;
+    axes.extents = (const uint64_t *)((const char *)extents + 1);
+    EXPECT_REFUSED(DPR_ERR_MISALIGNED, "axes->extents is", ctx, in, out, DPR_SUM, &axes);
+    axes.extents = extents;
     axes.dimensions = 9;
     EXPECT_REFUSED(DPR_ERR_INVALID_OPTION, "axes->dimensions is 9", ctx, in, out, DPR_SUM, &axes);
     axes.dimensions = 2;

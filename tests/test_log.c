@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -329,6 +330,17 @@ TEST(Log, to_a_file_that_cannot_be_opened) {
                           "goes to standard error\n");
 }
 
+/* A pipe that nobody reads does not stop the program. */
+TEST(Log, to_a_pipe_without_a_reader) {
+    char path[] = "/tmp/dpr-log-XXXXXX";
+    (void)close(new_file(path));
+    ASSERT_TRUE(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    const char *text = logged("launch", path, reduce_twice);
+    EXPECT_CONTAINS(text, " cannot be opened (No such device or address); the log goes to standard error\n");
+    EXPECT_EQ_I64(3, count_of(text, "\n"));
+    (void)unlink(path);
+}
+
 /* The file does not take the place of a standard stream that is closed. */
 static int reduce_without_streams(void) {
     (void)close(STDOUT_FILENO);
@@ -392,14 +404,18 @@ static int write_odd_lines(void) {
     if (DPR_LOGS(PLAN)) {
         dpr_log(DPR_LOG_PLAN, "%s", text);
         dpr_log(DPR_LOG_PLAN, "two\nlines\x1b[31m and \x7f");
+        dpr_log(DPR_LOG_PLAN, "\x9b"
+                              "31m, \xc2\x9b"
+                              "31m, \xc5\x9b and \xc3\xa9");
     }
     return errno != ERANGE || DPR_LOGS(LAUNCH);
 }
 
 TEST(Log, long_lines_are_cut_and_control_characters_replaced) {
     const char *text = logged("plan", NULL, write_odd_lines);
-    EXPECT_EQ_I64(2, count_lines(text));
+    EXPECT_EQ_I64(3, count_lines(text));
     EXPECT_EQ_U64(DPR_LOG_LINE - 1, strcspn(text, "\n"));
     EXPECT_CONTAINS(text, "xxx ...\n");
     EXPECT_CONTAINS(text, "plan: two?lines?[31m and ?\n");
+    EXPECT_CONTAINS(text, "plan: ?31m, \xc2?31m, \xc5\x9b and \xc3\xa9\n"); /* s and e with accents */
 }

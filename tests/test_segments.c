@@ -1,4 +1,5 @@
 /* Segments of arrays, on the CPU: each result is compared with that of a call for the segment alone. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -427,6 +428,26 @@ TEST(Segments, initial_values) {
     dpr_ctx_destroy(ctx);
 }
 
+/* Products with -0.0 as the initial value: as though it were one more element. */
+TEST(Segments, sign_of_an_initial_value) {
+    static const float in[] = {1, -1}, init = -0.0F;
+    static const int64_t offsets[] = {0, 1, 2, 2};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    float products[3];
+    segments.count = 3;
+    segments.begins = offsets;
+    options.init = &init;
+    for (size_t k = 0; k < LENGTH(strategies); k++) {
+        options.strategy = strategies[k];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, products, 2, DPR_F32, DPR_PROD, &segments, &options));
+        for (int i = 0; i < 3; i++)
+            EXPECT_THAT(products[i] == 0 && !signbit(products[i]) == (i == 1), "%d: %g", i, (double)products[i]);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
 TEST(Segments, none_of_them_and_none_of_elements) {
     static const int64_t offsets[] = {0, 0, 0};
     dpr_ctx *ctx = cpu_ctx();
@@ -752,6 +773,8 @@ TEST(ByKey, mistakes) {
     EXPECT_NONE(DPR_ERR_NULL_POINTER, "in is NULL", ctx, keys, DPR_I32, NULL, unique, out, &runs);
     EXPECT_NONE(DPR_ERR_NULL_POINTER, "out is NULL", ctx, keys, DPR_I32, in, unique, NULL, &runs);
     EXPECT_NONE(DPR_ERR_NULL_POINTER, "runs is NULL", ctx, keys, DPR_I32, in, unique, out, NULL);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "runs is", ctx, keys, DPR_I32, in, unique, out,
+                (uint64_t *)(void *)((char *)out + 4));
     EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is", ctx, keys, DPR_F32, in, unique, out, &runs);
     EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is 3", ctx, keys, (dpr_dtype)3, in, unique, out, &runs);
     EXPECT_STATUS(DPR_ERR_INVALID_DTYPE,

@@ -1,10 +1,12 @@
 /* Wisdom: its text, and what the planner makes of it. */
 #include "plan/wisdom.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "data.h"
 #include "fnv.h"
 #include "lists.h"
 #include "machines.h"
@@ -347,6 +349,70 @@ TEST(Wisdom, choices_follow_what_was_measured) {
     dpr_wisdom_release(wisdom);
 }
 
+/* A strategy is the cheapest at a number of elements that was measured, and not at the powers of two around it. */
+TEST(Wisdom, choices_between_powers_of_two) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    const dpr_key key = sum_of_f32();
+    dpr_choice choice;
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    static const uint64_t counts[] = {4096, 6000, 8192};
+    static const double simd[] = {1e-6, 6e-6, 2e-6}, threads[] = {1.5e-6, 2e-6, 3e-6};
+    for (size_t i = 0; i < LENGTH(counts); i++) {
+        learn(&wisdom, &machine, "cpu.simd", counts[i], simd[i]);
+        learn(&wisdom, &machine, "cpu.threads", counts[i], threads[i]);
+    }
+    dpr_wisdom_attach(wisdom, &machine);
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_EQ_STR("cpu.simd", dpr_choice_at(&choice, 4096)->strategy->name);
+    EXPECT_EQ_STR("cpu.threads", dpr_choice_at(&choice, 6000)->strategy->name);
+    EXPECT_EQ_STR("cpu.simd", dpr_choice_at(&choice, 8192)->strategy->name);
+    dpr_wisdom_release(wisdom);
+}
+
+/* How much longer than the cheapest the chosen strategy takes, of those on the CPU. */
+static double regret(const dpr_choice *choice, const dpr_machine *machine, size_t count) {
+    static const char *const names[] = {"cpu.serial", "cpu.simd", "cpu.threads"};
+    double least = 1e9;
+    for (size_t i = 0; i < LENGTH(names); i++)
+        least = fmin(least, dpr_expect(strategy_of(names[i]), &choice->key, machine, (dpr_size){count, 1}, NULL));
+    const dpr_strategy *chosen = dpr_choice_at(choice, count)->strategy;
+    return dpr_expect(chosen, &choice->key, machine, (dpr_size){count, 1}, NULL) / least - 1;
+}
+
+/* Times with noise of up to a fifth, at powers of four and at odd numbers of elements: none where a time was measured,
+ * and little in between. */
+TEST(Wisdom, regret_of_choices) {
+    static const char *const names[] = {"cpu.simd", "cpu.threads"};
+    const dpr_key key = sum_of_f32();
+    uint64_t seed = 1;
+    for (int trial = 0; trial < 200; trial++) {
+        dpr_machine machine;
+        dpr_wisdom *wisdom = dpr_wisdom_none();
+        dpr_choice choice;
+        double worst = 0;
+        ASSERT_TRUE(machine_load("cpu-only", &machine));
+        const dpr_machine plain = machine;
+        uint64_t measured[12];
+        for (size_t i = 0; i < LENGTH(measured); i++) {
+            measured[i] = (UINT64_C(1) << 2 * i) + (trial % 2 ? data_next(&seed) % (UINT64_C(1) << 2 * i) : 0);
+            for (size_t k = 0; k < LENGTH(names); k++)
+                learn(&wisdom, &machine, names[k], measured[i],
+                      predicted(&plain, names[k], measured[i]) * (1 + 0.01 * data_below(&seed, 300)));
+        }
+        dpr_wisdom_attach(wisdom, &machine);
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        EXPECT_EQ_I64(0, choice.estimated);
+        for (size_t i = 0; i < LENGTH(measured); i++)
+            EXPECT_NEAR_F64(0, regret(&choice, &machine, measured[i]), 1e-12);
+        for (int i = 0; i < 1000; i++)
+            worst =
+                fmax(worst, regret(&choice, &machine, 1 + data_next(&seed) % (UINT64_C(1) << data_below(&seed, 26))));
+        EXPECT_THAT(worst < 0.02, "trial %d: %.3g", trial, worst);
+        dpr_wisdom_release(wisdom);
+    }
+}
+
 TEST(Wisdom, measured_strategies_alone) {
     dpr_machine machine;
     dpr_wisdom *wisdom = some_wisdom(&machine);
@@ -383,7 +449,7 @@ TEST(Wisdom, noise_does_not_end_a_call) {
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
     EXPECT_EQ_I64(1, choice.estimated);
     EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1024}, text, &size));
-    EXPECT_CONTAINS(text, ", the cheapest by prediction\n");
+    EXPECT_CONTAINS(text, ", the cheapest by prediction: times that were measured change too often\n");
     EXPECT_TRUE(!strstr(text, "us, measured"));
     EXPECT_EQ_I64(plain.steps, choice.steps);
     for (int i = 0; i < plain.steps; i++)

@@ -124,6 +124,11 @@ FILE_TEST(plans_measure) {
     EXPECT_NEAR_F64(65536, finished, 0);
     EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
     EXPECT_CONTAINS(text, ", the quickest when the plan was made\n");
+    for (int i = 0; i < 3; i++) { /* cpu.serial, cpu.simd and cpu.threads */
+        char *time = strstr(text, " us, measured\n");
+        ASSERT_TRUE(time != NULL);
+        time[1] = '?';
+    }
     EXPECT_CONTAINS(status_text(), "3 times of 1 processor\n");
     dpr_plan_destroy(plan);
     problem.count = 0;
@@ -183,7 +188,40 @@ FILE_TEST(decisions_keep_wisdom) {
     dpr_decision_destroy(decision);
 }
 
+/* A machine that is read for `dpr info`, or to be captured, has the rates that were measured on it. */
+FILE_TEST(machines_that_are_read_have_measured_rates) {
+    const size_t elements = (size_t)1 << 30;
+    dpr_machine *machine = NULL;
+    dpr_capability rate = DPR_CAPABILITY_INIT;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", elements, 4e-9 * (double)elements / 12.5));
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.threads", elements, 4e-9 * (double)elements / 100));
+    ASSERT_STATUS(DPR_OK, dpr_machine_read(DPR_DEVICE_CPU, 0, &machine));
+    for (size_t i = 0; !rate.key || strcmp(rate.key, "cpu.core_mb_per_s") != 0; i++)
+        ASSERT_STATUS(DPR_OK, dpr_machine_capability(machine, i, &rate));
+    EXPECT_EQ_I64(12500, rate.value);
+    dpr_machine_destroy(machine);
+}
+
+/* A link stays, and the file that it leads to is written. */
+FILE_TEST(links_are_followed) {
+    char link[112];
+    struct stat about;
+    (void)snprintf(link, sizeof link, "%s/link", fixture->folder);
+    ASSERT_TRUE(symlink(fixture->path, link) == 0);
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(link));
+    EXPECT_TRUE(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+    dpr_wisdom_forget();
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
+    (void)unlink(link);
+}
+
 FILE_TEST(files_that_cannot_be_read_or_written) {
+    EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_import(""));
+    EXPECT_EQ_STR("path is empty", dpr_last_error());
+
     EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_import(fixture->path));
     EXPECT_CONTAINS(dpr_last_error(), "cannot be read: No such file or directory");
     EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_import(fixture->folder));

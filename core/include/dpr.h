@@ -127,7 +127,7 @@ typedef struct dpr_c128 {
 /** The operation of a reduction: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY,
  * DPR_BAND, DPR_BOR, DPR_BXOR, DPR_COUNT, DPR_SUMSQ, DPR_NORM1, DPR_NORM2, DPR_MEAN, DPR_VAR, DPR_MINMAX.
  *
- * - SUM, PROD: integers wrap modulo 2^64.
+ * - SUM, PROD, COUNT: integers wrap modulo 2^64; COUNT does only with an initial value.
  * - SUM of n elements of DPR_F16, DPR_BF16 or DPR_F32, and each part of one of DPR_C64: the error is at most
  *   (log2(n) + 8) * 2^-24 * (|x[0]| + |x[1]| + ...), that is log2(n) + 8 roundings in F32 of the sum of the magnitudes.
  *   An initial value counts as one of the n elements.
@@ -466,7 +466,7 @@ typedef enum dpr_divisor {
 typedef enum dpr_effort {
     DPR_EFFORT_DEFAULT = 0, /**< times that were measured on this machine (dpr_wisdom_import()), where there are any;
                                  otherwise predictions */
-    DPR_ESTIMATE = 1,       /**< predictions alone */
+    DPR_ESTIMATE = 1,       /**< predictions alone; the rates of the CPU that they use may have been measured */
     DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
     DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps: it runs every candidate on an array of its
                          own in memory of the problem's kind, takes the quickest, and adds the times to the process's
@@ -479,9 +479,9 @@ typedef enum dpr_effort {
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
 typedef struct dpr_options {
     size_t size;          /**< sizeof(dpr_options) as the caller's header has it; set by DPR_OPTIONS_INIT */
-    const char *strategy; /**< NULL: the planner chooses; else a name that dpr_strategy_name() gives. The first dp.*
-                             that a context is asked for by name loads code, and measures what nested launches cost on
-                             the device in a stream of its own: on an H200 some 0.1 s in a process, and 2 ms in each
+    const char *strategy; /**< NULL or "": the planner chooses; else a name that dpr_strategy_name() gives. The first
+                             dp.* that a context is asked for by name loads code, and measures what nested launches cost
+                             on the device in a stream of its own: on an H200 some 0.1 s in a process, and 2 ms in each
                              further context */
     dpr_mode mode;
     dpr_nan nan;
@@ -611,8 +611,8 @@ DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, 
 
 /** As dpr_reduce_segments(), but enqueues the call in `stream` and returns at once, like dpr_reduce_async(): all arrays
  * must be where the stream reaches them, and stay valid until the run is done. It can be captured in a CUDA graph, and
- * allocates nothing after the first run in a stream. segments->check must be 0. In the CPU's context `stream` is NULL,
- * and the call is done on return. */
+ * allocates nothing after the first run in a stream. segments->check must be 0 in the context of a GPU. In the CPU's
+ * context `stream` is NULL, and the call is done on return. */
 DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
                                              dpr_op op, const dpr_segments *segments, const dpr_options *options,
                                              dpr_stream stream);
@@ -621,7 +621,8 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * keys[i + 1] are equal. Blocking.
  *
  * @param keys         `count` keys. In no order: a key that comes again after others begins another run.
- * @param key_dtype    DPR_BOOL or a type of integers.
+ * @param key_dtype    DPR_BOOL or a type of integers. Keys are equal if their bits are: each of DPR_BOOL should be 0
+ * or 1.
  * @param unique_keys  receives the key of each run, in the order of the runs; NULL: they are not wanted.
  * @param out          receives the result of each run, as from dpr_reduce_segments(). ARGMIN and ARGMAX count from the
  *                     run's first element.
@@ -685,7 +686,8 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * @param out  the result whose indices are all 0. Results must not share a place, and must not overlap `in`.
  *
  * ARGMIN and ARGMAX count elements in the order of the indices of the reduced dimensions, the last one running fastest.
- * If there are no elements to reduce, results are the identity, and ARGMIN and ARGMAX end with DPR_ERR_EMPTY.
+ * If there are no elements to reduce, results are the identity; if there are any results then, ARGMIN and ARGMAX end
+ * with DPR_ERR_EMPTY.
  * options->init is combined with every result. Floating-point results are bitwise reproducible for the same strategy,
  * number of threads, extents and strides.
  *
@@ -1262,7 +1264,8 @@ typedef struct dpr_machine dpr_machine;
  * assumed until a strategy dp.* has been asked for by name. */
 DPR_API const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx);
 
-/** Reads the capabilities of this computer.
+/** Reads the capabilities of this computer. The rates of the CPU are those that the process's wisdom has, if it has
+ * any.
  *
  * @param device   CUDA ordinal of the machine's GPU, or DPR_DEVICE_CPU for a machine without one.
  * @param measure  0: no device is initialised, and costs of nested launches are assumed. 1: initialises the device and
@@ -1415,8 +1418,8 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 /** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
  * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
  * predicted time at the nearest numbers of elements that were measured. A file of wisdom belongs to one version of dpr.
- * It may have times of several CPUs and GPUs, identified by name, capabilities and driver; those of other machines are
- * kept and not used.
+ * It may have times of up to 64 CPUs and GPUs, identified by name, capabilities, driver and DPR_NUM_THREADS; those of
+ * other machines are kept and not used.
  *
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default

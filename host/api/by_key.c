@@ -331,10 +331,11 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
                              const dpr_options *options) {
     keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .key_bytes = dpr_dtype_size(key_dtype)};
     uint64_t found = 0;
-    if (!runs)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "runs is NULL");
+    dpr_status status = dpr_shape_check_pointer("runs", runs, DPR_U64);
+    if (status != DPR_OK)
+        return status;
     k.room = *runs;
-    dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
+    status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
         status = count > 0 ? prepare(ctx, &k, NULL) : check_type(key_dtype);
     if (status == DPR_OK && count > 0)

@@ -11,6 +11,7 @@
 #include "plan/processors.h"
 #include "plan/registry.h"
 #include "request.h"
+#include "wisdom.h"
 
 /* ---- Machines of the caller's ---- */
 
@@ -23,6 +24,18 @@ static dpr_status hand_over(const dpr_machine *made, dpr_machine **out) {
     return DPR_OK;
 }
 
+/* Rates of the CPU that wisdom has take the place of those that are assumed. The times themselves are contexts' alone.
+ */
+static void take_rates(dpr_machine *machine) {
+    dpr_machine knowing = *machine;
+    const dpr_wisdom *wisdom = dpr_wisdom_current();
+    dpr_wisdom_attach(wisdom, &knowing);
+    machine->caps.cpu = knowing.caps.cpu;
+    machine->rates_measured = knowing.rates_measured;
+    machine->wake_measured = knowing.wake_measured;
+    dpr_wisdom_release(wisdom);
+}
+
 dpr_status dpr_machine_read(int device, int measure, dpr_machine **out) {
     dpr_machine made = {.device = device};
     if (!out)
@@ -30,7 +43,10 @@ dpr_status dpr_machine_read(int device, int measure, dpr_machine **out) {
     if (measure != 0 && measure != 1)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "measure is %d; it should be 0 or 1", measure);
     const dpr_status status = measure ? dpr_caps_measure(device, &made.caps) : dpr_caps_read(device, &made.caps);
-    return status == DPR_OK ? hand_over(&made, out) : status;
+    if (status != DPR_OK)
+        return status;
+    take_rates(&made);
+    return hand_over(&made, out);
 }
 
 dpr_status dpr_machine_parse(const char *text, dpr_machine **out) {

@@ -7,6 +7,7 @@
 #include "plan/registry.h"
 #include "request.h"
 #include "start.h"
+#include "wisdom.h"
 
 struct dpr_plan {
     dpr_ctx *ctx;
@@ -185,8 +186,15 @@ dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {
     if (!plan || !len)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", plan ? "len" : "plan");
     dpr_run run = plan->run;
+    dpr_machine machine = *dpr_ctx_machine(plan->ctx);
+    const int was_measured = plan->request.key.f.effort == DPR_MEASURE;
+    const dpr_wisdom *wisdom = was_measured ? dpr_wisdom_current() : NULL; /* the context's is older */
+    if (wisdom)
+        dpr_wisdom_attach(wisdom, &machine);
     dpr_shape_run(&plan->shape, &run);
-    return dpr_explain(plan->choice, dpr_ctx_machine(plan->ctx), &run, text, len);
+    const dpr_status status = dpr_explain(plan->choice, &machine, &run, text, len);
+    dpr_wisdom_release(wisdom);
+    return status;
 }
 
 const char *dpr_plan_strategy(const dpr_plan *plan) {

@@ -118,11 +118,11 @@ static void sort_axes(dpr_axis *list, int n) {
 }
 
 /* Fails if the elements or results are further apart than the address space is large. */
-static dpr_status check_reach(const char *name, const dpr_axes *axes) {
+static dpr_status check_reach(const char *name, const dpr_axes *axes, uint64_t elements) {
     double in = 0, out = 0;
     for (int d = 0; d < axes->dimensions; d++) {
         const double steps = axes->extents[d] > 0 ? (double)(axes->extents[d] - 1) : 0;
-        in += axes->strides ? steps * fabs((double)axes->strides[d]) : 0;
+        in += axes->strides && elements > 0 ? steps * fabs((double)axes->strides[d]) : 0;
         out += axes->out_strides && !is_reduced(axes, d) ? steps * fabs((double)axes->out_strides[d]) : 0;
     }
     if (in < 0x1p58 && out < 0x1p58)
@@ -191,9 +191,13 @@ static dpr_status check_axes(const dpr_axes *axes) {
     if (axes->reduced >> axes->dimensions != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "axes->reduced is 0x%x, which has a bit for more than %d dimensions",
                         axes->reduced, axes->dimensions);
-    if (!axes->extents)
-        return dpr_fail(DPR_ERR_NULL_POINTER, "axes->extents is NULL");
-    return DPR_OK;
+    const void *const numbers[] = {axes->extents, axes->strides, axes->out_strides};
+    static const char *const names[] = {"axes->extents", "axes->strides", "axes->out_strides"};
+    dpr_status status = DPR_OK;
+    for (int i = 0; i < 3 && status == DPR_OK; i++)
+        if (numbers[i] || i == 0)
+            status = dpr_shape_check_pointer(names[i], numbers[i], i == 0 ? DPR_U64 : DPR_I64);
+    return status;
 }
 
 dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_shape *out, uint64_t *elements) {
@@ -208,7 +212,7 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
         status = dpr_fail(DPR_ERR_SIZE, "axes->extents multiply to more than %llu elements or results",
                           (unsigned long long)most);
     if (status == DPR_OK)
-        status = check_reach("axes", &axes);
+        status = check_reach("axes", &axes, *elements);
     if (status != DPR_OK || out->results == 0)
         return status;
     if (is_index && *elements == 0)
@@ -244,7 +248,7 @@ static dpr_status count_elements(const dpr_problem *problem, const dpr_axes *axe
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->count is %zu; it should be 0 or %llu, the product of problem->extents",
                         problem->count, (unsigned long long)*elements);
-    return *elements > 0 ? check_reach("problem", axes) : DPR_OK;
+    return *elements > 0 ? check_reach("problem", axes, *elements) : DPR_OK;
 }
 
 dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, uint64_t *elements) {

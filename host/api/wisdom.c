@@ -117,16 +117,16 @@ dpr_status dpr_wisdom_import(const char *path) {
     const char *paths[2] = {path, NULL};
     const int n = path ? 1 : dpr_wisdom_paths(own, paths);
     dpr_status status = DPR_OK;
+    int missing = 0;
     if (!begin())
         return DPR_ERR_OUT_OF_MEMORY;
     for (int i = 0; i < n && status == DPR_OK; i++) {
-        int missing;
         status = add_file(&process.known, paths[i], &missing);
         if (missing && !path)
             status = DPR_OK;
     }
     end();
-    return status;
+    return missing && path ? dpr_fail(DPR_ERR_FILE, "%s cannot be read: No such file or directory", path) : status;
 }
 
 void dpr_wisdom_forget(void) {
@@ -168,7 +168,10 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
     *strategy = dpr_strategies[request.key.f.strategy - 1];
     request.key.f.gpu_only = in_stream && (*strategy)->side == DPR_ON_GPU;
     if ((*strategy)->side == DPR_ON_GPU && machine->driver == 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "machine is no context's, and times on a GPU belong to a driver");
+        return dpr_fail(DPR_ERR_INVALID_OPTION,
+                        "strategy \"%s\" runs on a GPU, and machine is not that of a context "
+                        "of a GPU",
+                        (*strategy)->name);
     const char *refusal = dpr_refusal(*strategy, &request.key, &machine->caps);
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", (*strategy)->name, refusal);

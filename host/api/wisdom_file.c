@@ -76,8 +76,13 @@ dpr_status dpr_wisdom_read(const char *path, dpr_wisdom **out, int *missing) {
     char why[400];
     struct stat about;
     size_t size = 0;
+    *missing = 0;
+    if (!path[0])
+        return dpr_fail(DPR_ERR_FILE, "path is empty");
     const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     *missing = file < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (*missing) /* which is no error of the process's own files */
+        return DPR_ERR_FILE;
     if (file < 0)
         return dpr_fail(DPR_ERR_FILE, "%s cannot be read: %s", path, strerror(errno));
     const int is_sane = fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size <= FILE_BYTES;
@@ -222,8 +227,19 @@ static dpr_status update(const char *path, const dpr_wisdom *known, const dpr_wi
     return status;
 }
 
+/* Writes the path of the file that a link leads to. Returns 0 if `path` is no link, or leads nowhere. */
+static int follow(const char *path, char target[DPR_PATH_BYTES]) {
+    struct stat about;
+    char *found = lstat(path, &about) == 0 && S_ISLNK(about.st_mode) ? realpath(path, NULL) : NULL;
+    const int fits = found && strlen(found) < DPR_PATH_BYTES;
+    if (fits)
+        (void)snprintf(target, DPR_PATH_BYTES, "%s", found);
+    free(found);
+    return fits;
+}
+
 dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *known, const dpr_wisdom *learned) {
-    char own[DPR_PATH_BYTES];
+    char own[DPR_PATH_BYTES], target[DPR_PATH_BYTES];
     dpr_status status = path ? DPR_OK : dpr_wisdom_own_path(own, &path);
     if (status == DPR_OK && path == own)
         status = make_folders(path);
@@ -231,6 +247,8 @@ dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *known, const dpr
         status = dpr_fail(DPR_ERR_FILE, "path is empty, or has more than %d bytes", DPR_PATH_BYTES - 1);
     if (status != DPR_OK)
         return status;
+    if (follow(path, target)) /* renaming would replace the link */
+        path = target;
     const int locked = lock_file(path);
     if (locked < 0)
         return DPR_ERR_FILE;

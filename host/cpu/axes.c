@@ -393,12 +393,18 @@ static int64_t lowest_row(const dpr_axes_layout *at) {
     return lowest;
 }
 
-/* Elements from that element on that may be read: none if there may be gaps between the rows. */
-static size_t readable_rows(const dpr_axes_layout *at) {
+/* Elements of `size` bytes from that element on that may be read. A gap between rows that is shorter than a page has no
+ * page of its own, so it may be. If one is longer, none is. */
+static size_t readable_rows(const dpr_axes_layout *at, size_t size) {
+    enum { PAGE = 4096 };
     uint64_t length = at->each;
-    for (int d = 0; d < at->kept; d++)
-        length += (at->keep[d].extent - 1) * (uint64_t)(at->keep[d].in < 0 ? -at->keep[d].in : at->keep[d].in);
-    return length == at->outputs * at->each ? (size_t)length : 0;
+    for (int d = at->kept - 1; d >= 0; d--) { /* from the shortest step to the longest, and those of 0 */
+        const uint64_t step = (uint64_t)llabs(at->keep[d].in);
+        if (step > length && (step - length) * size >= PAGE)
+            return 0;
+        length += (at->keep[d].extent - 1) * step;
+    }
+    return (size_t)length;
 }
 
 static void do_rows(const job *j, uint64_t first, size_t n) {
@@ -417,7 +423,8 @@ static void do_rows(const job *j, uint64_t first, size_t n) {
             p = place_of(&j->layout, first + i + 1);
         }
     }
-    reduce_segments(j, j->in + lowest * (int64_t)j->element, readable_rows(&j->layout), begins, ends, outs, n);
+    reduce_segments(j, j->in + lowest * (int64_t)j->element, readable_rows(&j->layout, j->element), begins, ends, outs,
+                    n);
 }
 
 /* ---- Threads ---- */

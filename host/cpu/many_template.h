@@ -148,7 +148,7 @@ DPR_INLINE vec elements_of_ranks(dpr_op op, dpr_dtype dtype, vec x) {
 
 /* Accumulators of floating-point numbers with the initial value, as the numbers that are written. */
 DPR_INLINE vec_f8 floats_of(dpr_op op, dpr_dtype dtype, accs x, double init) {
-    accs with = {(vec)((vec_f8){0} + init), {0}};
+    accs with = {(vec)(init - (vec_f8){0}), {0}}; /* a sum with 0 would lose the sign of -0.0 */
     take(op, dtype, &with, x);
     const vec_f8 value = (vec_f8)with.value, lost = (vec_f8)with.more, total = value + lost;
     /* As in dpr_acc_total(): after an overflow `lost` is infinite or NaN, and its difference from itself NaN. */
@@ -363,7 +363,7 @@ DPR_INLINE void fold_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr
         for (size_t k = 0; k < some; k++) {
             const size_t n = s->lengths[i + k];
             const unsigned char *at = s->in + s->begins[i + k] * size;
-            if ((size_t)(s->in_end - at) < (n + reach) * size)
+            if (s->in_end - at < (ptrdiff_t)((n + reach) * size))
                 at = copy_segment(copy, room, at, n * size);
             const accs a = fold_segment(op, dtype, nan, at, n);
             x[k].value = a.value;

@@ -26,7 +26,8 @@ enum { DPR_MANY_LONGEST = 64 };
 
 /* Short segments of an array. Segment i has lengths[i] elements from number begins[i] on. */
 typedef struct dpr_many_segments {
-    const unsigned char *in, *in_end; /* memory from `in` to `in_end` may be read, also where it is of no segment */
+    const unsigned char *in, *in_end; /* memory from `in` to `in_end` may be read, also where it is of no segment;
+                                         segments may lie behind it */
     const uint64_t *begins, *lengths;
     size_t count;
     unsigned char *out; /* results, one behind the other. Indices count from the segment's first element */

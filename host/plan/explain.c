@@ -144,6 +144,7 @@ static void explain(dpr_text *text, const void *subject) {
                  key->f.effort == DPR_MEASURE ? "the quickest when the plan was made"
                  : key->f.strategy            ? "asked for by name"
                  : measured                   ? "the cheapest by times that were measured here"
+                 : of->choice->estimated      ? "the cheapest by prediction: times that were measured change too often"
                                               : "the cheapest by prediction");
     explain_launch(text, step, of);
     explain_nesting(text, step, of);

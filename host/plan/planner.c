@@ -154,21 +154,27 @@ static double logarithm(uint64_t n) {
     return exponent + ((double)n - power) / power;
 }
 
+/* How many of the times are of at most `count` elements. */
+static size_t times_up_to(dpr_wise_curve known, size_t count) {
+    size_t from = 0, end = known.n;
+    while (from < end) {
+        const size_t middle = from + (end - from) / 2;
+        if (known.time[middle].count <= count)
+            from = middle + 1;
+        else
+            end = middle;
+    }
+    return from;
+}
+
 /* Between two numbers of elements, the excess is taken to change evenly with the logarithm of the number; beyond the
  * first and the last, not to change. */
 static double expect(const candidate *c, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double predicted = dpr_predict(c->strategy, key, caps, size);
     const dpr_wise_time *const time = c->known.time;
-    size_t i = 0, end = c->known.n; /* i becomes the first time of more elements */
-    if (end == 0)
+    if (c->known.n == 0)
         return predicted;
-    while (i < end) {
-        const size_t middle = i + (end - i) / 2;
-        if (time[middle].count <= size.elements)
-            i = middle + 1;
-        else
-            end = middle;
-    }
+    const size_t i = times_up_to(c->known, size.elements);
     const dpr_wise_time *low = &time[i > 0 ? i - 1 : 0], *high = &time[i < c->known.n ? i : c->known.n - 1];
     const double at_low = excess(c->strategy, key, caps, size.segments, low);
     if (low == high)
@@ -230,12 +236,29 @@ static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *
 /* More elements than any address space holds. Beyond it, rounding would decide between costs that are nearly equal. */
 static const size_t most_elements = SIZE_MAX / 128;
 
-/* Finds the lower envelope of the costs. If the winner differs between neighbouring powers of two, bisection finds the
- * border. Costs are smooth enough that no strategy wins only in between. */
+/* The next number of elements for which the envelope looks at all costs. Predictions are smooth enough that no strategy
+ * wins only between two powers of two. Between times that were measured one may: so the next time comes, and a quarter
+ * of the way from one power of two to the next. */
+static size_t next_look(const candidates *c, size_t count) {
+    const size_t power = count > 0 ? (size_t)1 << (63 - __builtin_clzll(count)) : 0;
+    const size_t quarter = power > 4 ? power / 4 : 1;
+    size_t next = count > 0 ? 2 * power : 1;
+    for (int i = 0; i < c->count; i++) {
+        const dpr_wise_curve known = c->list[i].known;
+        const size_t past = times_up_to(known, count);
+        if (past > 0 && past < known.n && count - count % quarter + quarter < next)
+            next = count - count % quarter + quarter;
+        if (past < known.n && known.time[past].count < next)
+            next = known.time[past].count;
+    }
+    return next;
+}
+
+/* Finds the lower envelope of the costs. If the winner differs between two looks, bisection finds the border. */
 static dpr_status envelope(const candidates *c, const dpr_machine *machine, dpr_choice *choice) {
     size_t low = 0;
     const dpr_strategy *winner = cheapest(c, low);
-    for (size_t high = 1; high <= most_elements; high *= 2) {
+    for (size_t high = next_look(c, low); high <= most_elements; high = next_look(c, low)) {
         while (cheapest(c, high) != winner) {
             low = last_of(c, winner, low, high);
             const dpr_status status = add_step(choice, low, winner, machine);

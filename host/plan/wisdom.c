@@ -303,7 +303,8 @@ dpr_status dpr_wisdom_join(const dpr_wisdom *older, const dpr_wisdom *newer, dpr
     dpr_wisdom *both = dpr_wisdom_make(most), *joined = dpr_wisdom_make(most);
     dpr_status status = both && joined ? DPR_OK : DPR_ERR_OUT_OF_MEMORY;
     if (status == DPR_OK && !(append(older, both) && append(newer, both)))
-        status = dpr_fail(DPR_ERR_WISDOM, "there are more than %d processors", DPR_WISE_PROCESSORS);
+        status = dpr_fail(DPR_ERR_WISDOM, "there are times of more than %d processors, which is as many as wisdom has",
+                          DPR_WISE_PROCESSORS);
     if (status == DPR_OK) {
         joined->processors = both->processors;
         memcpy(joined->processor, both->processor, sizeof joined->processor);

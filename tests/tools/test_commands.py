@@ -297,6 +297,7 @@ class Usage(ToolTest):
                 ("plan: options->launch->max_depth is 25; it should be from 0 to 24", "plan", "--depth", "25"),
                 ("plan: --count: 'nan' is no number", "plan", "-n", "nan"),
                 ("plan: --count: '0x10' is no number", "plan", "-n", "0x10"),
+                ("plan: --segments: '0' is no number of segments", "plan", "--segments", "0"),
                 ("plan: --segments and --axes exclude", "plan", "--segments", "3", "--axes", "4x5:1"),
                 ("plan: --axes takes a single array\n", "plan", "--axes", "all"),
                 ("plan: --axes: '4x5' does not say which dimensions are reduced", "plan", "--axes", "4x5"),

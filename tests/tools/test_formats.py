@@ -148,6 +148,11 @@ class Hostile(ToolTest):
                      "{'descr': " + "[" * 60000):
             self.refuse("not that of a plain array: ", header(text, pad=False) + bytes(64))
 
+    def test_padding_of_a_header_is_not_shown(self):
+        for text in ("{'descr': '<f8'}", "{'descr': '<f8', 'more': [" + 160 * "1" + "]}"):
+            err = self.bad("not that of a plain array: ", "reduce", self.file("x.npy", header(text) + bytes(64)))
+            self.assertTrue(err.endswith(f": {text}\n"), err)
+
     def test_lengths_that_lie(self):
         good = npy("f64", [1, 2])
         for size in range(6, 128):

@@ -5,11 +5,14 @@ import itertools
 import json
 import os
 import random
+import resource
+import signal
 import struct
+import subprocess
 import unittest
 from pathlib import Path
 
-from support import ToolTest, npy
+from support import DPR, ToolTest, header, npy
 
 
 class Segments(ToolTest):
@@ -128,7 +131,8 @@ class Segments(ToolTest):
     def test_mistakes(self):
         outside = self.file("outside.npy", npy("i64", [0, 3, 501]))
         for expect, wanted, *args in (
-                (1, "segment 1 ends at 501, and the array has 500 elements", self.x, "--offsets", outside),
+                (1, f"{self.x}: by the offsets in {outside}, segment 1 ends at 501, and the array has 500 elements", self.x,
+                 "--offsets", outside),
                 (1, "offsets are i32, u32, i64 or u64, and these are i16", self.x, "--offsets", self.x),
                 (1, "at least one number", self.x, "--offsets", self.file("none.npy", npy("i32", []))),
                 (1, "at least one number", self.x, "--offsets",
@@ -138,7 +142,9 @@ class Segments(ToolTest):
                  "--offsets", self.file("two.npy", npy("i32", [0, 4]))),
                 (1, "cannot be written", self.x, "--offsets", self.o, "-O", os.path.join(self.folder, "no", "x.npy")),
                 (2, "mean takes no initial value", self.x, "--offsets", self.o, "-o", "mean", "--init", 1),
-                (2, "is none of i64", self.x, "--offsets", self.o, "--init", "x"),
+                (2, "the initial value 'x' is not one value of i64", self.x, "--offsets", self.o, "--init", "x"),
+                (2, "the initial value '1' is not two values, with a space between them, of i16", self.x,
+                 "--offsets", self.o, "-o", "minmax", "--init", 1),
                 (2, "goes with one file", self.x, self.x, "--offsets", self.o),
                 (2, "goes with one file", "--generate", 64, "--offsets", self.o),
                 (2, "goes with one operation", self.x, "--offsets", self.o, "-o", "sum,min"),
@@ -159,6 +165,79 @@ class Segments(ToolTest):
                 (1, "keys are integers or truth values, and these are f32", self.x, "--by",
                  self.file("k.npy", npy("f32", [1])))):
             self.bad(wanted, "reduce", *args, expect=expect)
+
+    def test_more_results_than_can_be_counted(self):
+        """An empty array can have any shape, and the sums of its columns can be more than 2^64 - 1."""
+        text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': (0, {2**33}, {2**33}), }}"
+        empty = self.file("empty.npy", header(text))
+        err = self.bad("empty.npy: without the dimensions of --axis, its shape has more than 2^64 - 1 indices",
+                       "reduce", empty, "--axis", "0")
+        self.assertNotIn("->", err)
+        self.assertEqual(self.values(empty, "--axis", "1"), [])
+
+    def contents(self):
+        """What each file of the folder holds; None: it is a folder."""
+        return {p.name: p.read_bytes() if p.is_file() else None for p in Path(self.folder).iterdir()}
+
+    def test_what_is_read_is_not_written(self):
+        """By its own name, the name of the keys, or a link; what was in the folder stays as it was."""
+        path = lambda name: os.path.join(self.folder, name)
+        self.file("q.keys.npy", npy("i16", self.numbers))
+        self.file("k.npy", npy("u8", [0] * 500))
+        os.symlink("q.keys.npy", path("soft.npy"))
+        os.link(path("k.npy"), path("hard.keys.npy"))
+        before = self.contents()
+        for what, written, read, *args in (
+                ("keys", "q.keys.npy", "q.keys.npy", "q.keys.npy", "--by", "k.npy", "-O", "q.npy"),
+                ("keys", "q.keys.npy", "q.keys.npy", "x.npy", "--by", "q.keys.npy", "-O", "q.npy"),
+                ("keys", "hard.keys.npy", "k.npy", "x.npy", "--by", "k.npy", "-O", "hard.npy"),
+                ("keys", "q.keys.npy", "soft.npy", "soft.npy", "--by", "k.npy", "-O", "q.npy"),
+                ("results", "soft.npy", "q.keys.npy", "q.keys.npy", "--axis", "0", "-O", "soft.npy"),
+                ("results", "x.npy", "x.npy", "x.npy", "--offsets", "o.npy", "-O", "x.npy"),
+                ("results", "./o.npy", "o.npy", "x.npy", "--offsets", "o.npy", "-O", "./o.npy"),
+                ("results", "k.npy", "k.npy", "x.npy", "--by", "k.npy", "-O", "k.npy")):
+            self.bad(f"the {what} would overwrite '{written}', the same file as the input '{read}'", "reduce", *args,
+                     expect=2, cwd=self.folder)
+            self.assertEqual(self.contents(), before, args)
+        with open(self.x, "rb") as f:
+            self.bad("the same file as the input '-'", "reduce", "-", "--axis", "0", "-O", self.x, expect=2, stdin_file=f)
+        self.assertEqual(self.contents(), before)
+
+    def test_older_files_stay_until_all_are_written(self):
+        """Whichever of the two files cannot be written, even if that shows at its end."""
+        by = self.file("by.npy", npy("u8", [i // 10 for i in range(500)]))
+        for folder, old in (("a.npy", "a.keys.npy"), ("b.keys.npy", "b.npy")):
+            self.file(old, b"older")
+            os.mkdir(os.path.join(self.folder, folder))
+            before = self.contents()
+            self.bad(f"{folder}' cannot be written: Is a directory", "reduce", self.x, "--by", by, "-O",
+                     os.path.join(self.folder, f"{folder[0]}.npy"))
+            self.assertEqual(self.contents(), before)
+        for name in ("c.npy", "c.keys.npy"):
+            self.file(name, b"older")
+        before = self.contents()
+
+        def limit():
+            """Lets a file have the 50 keys, and not the 50 sums."""
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+        done = subprocess.run([DPR, "reduce", self.x, "--by", by, "-O", os.path.join(self.folder, "c.npy")],
+                              capture_output=True, check=False, restore_signals=False, preexec_fn=limit)
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertIn(b"c.npy' cannot be written: File too large", done.stderr)
+        self.assertEqual(self.contents(), before)
+
+    def test_written_files_keep_links_and_permissions(self):
+        target = self.file("target.npy", b"older")
+        os.chmod(target, 0o600)
+        link = os.path.join(self.folder, "link.npy")
+        os.symlink("target.npy", link)
+        self.good("reduce", self.x, "--offsets", self.o, "-O", link)
+        self.assertTrue(os.path.islink(link))
+        self.assertEqual(os.stat(target).st_mode & 0o777, 0o600)
+        self.assertEqual(Path(target).read_bytes()[128:], struct.pack("<40q", *map(sum, self.parts)))
+        for name in ("/dev/null", os.path.join(self.folder, 251 * "n" + ".npy")):
+            self.good("reduce", self.x, "--offsets", self.o, "-O", name)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """dpr tune: what it measures, the file that it writes, and what the planner makes of it."""
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -94,11 +95,31 @@ class Tune(ToolTest):
 
     def test_a_file_that_is_not_understood_stays(self):
         path = self.file("poem", b"a poem\n")
-        self.bad(f'tune: {path}: line 1: it should be "dpr wisdom 1"\n', *SMALL, "-O", path)
+        self.bad(f'tune: {path}: line 1: it should be "dpr wisdom 1"; delete or rename the file to begin a new one\n', *SMALL,
+                 "-O", path)
         with open(path, "rb") as f:
             self.assertEqual(f.read(), b"a poem\n")
         self.bad("wisdom.lock cannot be opened: No such file or directory", *SMALL, "-O", "/nowhere/wisdom")
         self.bad("there is no file of the user's: DPR_WISDOM is none", *SMALL, env={"DPR_WISDOM": "none"})
+
+    def test_times_of_other_files_do_not_count(self):
+        other = os.path.join(self.folder, "other")
+        self.good(*SMALL, env=self.env)
+        code, out, err = run(*SMALL[:1], *SMALL[2:], "-O", other, env=self.env)
+        self.assertEqual(code, 0, err)
+        self.assertNotIn("is known", err)
+        self.assertFalse(out.startswith("0 times"), out)
+
+    def test_an_end_as_soon_as_the_file_cannot_be_written(self):
+        def without_large_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
+        began = time.monotonic()
+        done = subprocess.run([DPR, "tune", "-q", "-d", "cpu", "-b", "60s"], capture_output=True, text=True, timeout=90,
+                              env={**os.environ, **self.env}, preexec_fn=without_large_files, check=False)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr, f"dpr: tune: {self.path} cannot be written: File too large\n")
+        self.assertLess(time.monotonic() - began, 40)
 
     def test_the_users_file(self):
         env = {k: v for k, v in os.environ.items() if k != "DPR_WISDOM"}
@@ -114,7 +135,7 @@ class Tune(ToolTest):
 
     def test_words_that_make_no_sense(self):
         for wanted, *args in (("--budget: ", "-b", "0"), ("--op: 'summ' is none of ", "-o", "summ"),
-                              ("--device: ", "-d", "gpu"), ("the operand 'x' makes no sense", "x")):
+                              ("--device: ", "-d", "gpu"), ("--count: 0 elements take no time", "-n", "1024,0"), ("the operand 'x' makes no sense", "x")):
             self.bad(wanted, "tune", *args, expect=2, env=self.env)
 
 

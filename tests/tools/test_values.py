@@ -198,7 +198,10 @@ class Values(ToolTest):
             path = self.file("x.bin", pack(dtype, [1]))
             self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, expect=2)
             path = self.file("x.npy", npy(dtype, [1])) if dtype in DTYPES else path
-            self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, expect=2)
+            err = self.bad("initial value", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, expect=2)
+            self.assertEqual("is not two values, with a space between them, of" in err, op == "minmax", err)
+            along = self.bad("", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, "--axis", "0", expect=2)
+            self.assertEqual(along, err.replace(": " + path, ""))
 
     def test_initial_value_in_windows(self):
         # What the initial value brings back into range, or cancels, is the same however the array is cut.

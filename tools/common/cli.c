@@ -241,8 +241,9 @@ dpr_strategy_info cli_strategy_at(size_t i) {
 }
 
 dpr_strategy_info cli_strategy_info(const char *name) {
+    const dpr_strategy_info none = DPR_STRATEGY_INFO_INIT;
     size_t i;
-    return cli_strategy_at(dpr_strategy_parse(name, &i) == DPR_OK ? i : dpr_strategy_count());
+    return dpr_strategy_parse(name, &i) == DPR_OK ? cli_strategy_at(i) : none;
 }
 
 int cli_device(const char *text, void *out) {

@@ -46,14 +46,15 @@ static size_t result_values(const job *j) {
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
 
-static void set_init(job *j, const char *text) {
-    if (!dpr_ops[DPR_ROW(j->fold.op)].takes_init)
-        job_stop(j, CLI_USAGE, "%s takes no initial value", dpr_op_name(j->fold.op));
-    else if (values_parse(result_type(j), result_values(j), text, &j->init) != 0)
-        job_stop(j, CLI_USAGE, "the initial value '%.64s' is not %s of %s, the type of this result", text,
-                 result_values(j) > 1 ? "two values" : "one value", dpr_dtype_name(result_type(j)));
-    else
-        j->fold.init = &j->init;
+int jobs_parse_init(dpr_op op, dpr_dtype dtype, const char *text, value *init, char why[NPY_WHY]) {
+    const dpr_dtype type = dpr_result_dtype(op, dtype);
+    const size_t values = dpr_result_values(op);
+    if (!dpr_ops[DPR_ROW(op)].takes_init)
+        return npy_fail(why, "%s takes no initial value", dpr_op_name(op));
+    if (values_parse(type, values, text, init) == 0)
+        return 0;
+    return npy_fail(why, "the initial value '%.64s' is not %s of %s, the type of this result", text,
+                    values > 1 ? "two values, with a space between them," : "one value", dpr_dtype_name(type));
 }
 
 /* `strategy` is NULL for the planner's choice. */
@@ -74,8 +75,10 @@ static void job_make(job *j, const job_list *list, dpr_op op, const char *strate
         job_stop(j, CLI_FAILED, "%s has no meaning for %s", dpr_op_name(op), dpr_dtype_name(dtype));
     else if (!j->fold.ctx)
         job_stop(j, CLI_FAILED, "%s needs a GPU", strategy);
+    else if (a->init && jobs_parse_init(op, dtype, a->init, &j->init, j->why) != 0)
+        j->code = CLI_USAGE;
     else if (a->init)
-        set_init(j, a->init);
+        j->fold.init = &j->init;
 }
 
 /* Whether "every" operation or "all" strategies include this one: it has a meaning, and a GPU if it needs one. */

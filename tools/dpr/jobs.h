@@ -5,6 +5,7 @@
 #include "lists.h"
 #include "report.h"
 #include "source.h"
+#include "value.h"
 
 /* What is asked of every array. */
 typedef struct asked {
@@ -26,6 +27,9 @@ typedef struct asked {
     report_out out;
     cJSON *arrays; /* the document's list of what was done to each array */
 } asked;
+
+/* Reads the initial value of an operation on elements of a type. 0, or -1 with why it cannot be used, a clause. */
+int jobs_parse_init(dpr_op op, dpr_dtype dtype, const char *text, value *init, char why[NPY_WHY]);
 
 /* Reduces an open source, and shows the outcomes. CLI_OK, the exit code after messages, or -1 with s->why. */
 int jobs_reduce(asked *a, source *s, const char *name);

@@ -100,12 +100,20 @@ int npy_prefix(const unsigned char *bytes, size_t size, size_t *prefix, size_t *
     return 0;
 }
 
+/* The characters of a header that a message shows, without the spaces that fill it up. */
+static int shown(const char *text) {
+    size_t length = strnlen(text, 200);
+    while (length > 0 && strchr(" \t\r\n", text[length - 1]))
+        length--;
+    return (int)length;
+}
+
 int npy_parse(const char *text, size_t length, const dpr_dtype *as, npy_header *out, char why[NPY_WHY]) {
     regmatch_t all, descr, order, shape;
     npy_header h = {0};
     if (strlen(text) != length || !has(text, "^" SPACE "\\{" ANY "," ANY "," ANY ",?" SPACE "\\}" SPACE "$", &all)
         || !has(text, DESCR, &descr) || !has(text, ORDER, &order) || !has(text, SHAPE, &shape))
-        return npy_fail(why, "its header is not that of a plain array: %.200s", text);
+        return npy_fail(why, "its header is not that of a plain array: %.*s", shown(text), text);
     h.fortran = text[order.rm_so] == 'T';
     if (set_dtype(text + descr.rm_so, descr.rm_eo - descr.rm_so, as, &h, why) != 0
         || set_shape(text + shape.rm_so, text + shape.rm_eo, &h, why) != 0)

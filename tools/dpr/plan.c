@@ -54,12 +54,18 @@ static int take_count(const char *text, void *out) {
     return cli_count(text, &r->count);
 }
 
+static int take_segments(const char *text, void *out) {
+    uint64_t *segments = out;
+    const int code = cli_count(text, segments);
+    return code != CLI_OK || *segments > 0 ? code : cli_usage("'%s' is no number of segments to plan for", text);
+}
+
 static int parse(int argc, char **argv, request *r) {
     const cli_option options[] = {
         {'o', "op", "OP", cli_op, &r->problem.op, "the operation (default: sum)"},
         {'t', "dtype", "TYPE", cli_dtype, &r->problem.dtype, "type of the elements (default: f32)"},
         {'n', "count", "N", take_count, r, "explain the choice for N elements"},
-        {0, "segments", "N", cli_count, &r->segments.count, "the array has N segments, which offsets tell apart"},
+        {0, "segments", "N", take_segments, &r->segments.count, "the array has N segments, which offsets tell apart"},
         {0, "axes", "ARRAY", shapes_take_axes, &r->asked,
          "extents and the dimensions that are reduced, as in\n'dpr bench --axes': 16384x16384:1; N goes by --count"},
         {0, "nan", "RULE", cli_nan, &r->options.nan, "propagate (default) or ignore"},
@@ -161,7 +167,7 @@ static void add_predictions(cJSON *row, const dpr_decision *decision, size_t str
 static void show_strategies(report_out *out, const dpr_decision *decision, const request *r) {
     cJSON *list = cJSON_AddArrayToObject(out->document, "strategies");
     dpr_prediction p = DPR_PREDICTION_INIT;
-    for (size_t i = 0; dpr_decision_predict(decision, i, r->count, &p) == DPR_OK; i++) {
+    for (size_t i = 0; i < dpr_strategy_count() && dpr_decision_predict(decision, i, r->count, &p) == DPR_OK; i++) {
         if (p.refusal && report_is_text(out))
             continue;
         cJSON *row = report_row(list);

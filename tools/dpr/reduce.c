@@ -51,6 +51,8 @@ static const cli_help help = {
     "first ten results are shown; -O writes all of them to a .npy file. argmin and argmax give the index in\n"
     "the segment. With --by, elements with the same key next to each other have a result; the file has a key for\n"
     "each element, an integer or a truth value, and -O also writes the keys, to a file with '.keys' in its name.\n"
+    "--axis takes arrays of at most 8 dimensions. --offsets and --by take no array of 2 or more dimensions in\n"
+    "Fortran order. -O must not write to a file that is read.\n"
     "All files and results must fit in memory. The CPU does the work, whose time includes starting threads, unless\n"
     "--device or --strategy asks for a GPU.\n"
     "\n"

@@ -1,14 +1,17 @@
 #include "segments.h"
 
-#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/ctx.h"
 #include "cli.h"
 #include "cli_json.h"
 #include "cuda/device.h"
+#include "newfile.h"
 #include "timing.h"
 #include "value.h"
 
@@ -18,6 +21,7 @@ typedef struct work {
     asked *a;
     const segments_asked *s;
     const char *file, *numbers_file;
+    char keys_file[PATH_MAX]; /* where the keys of runs go */
     source array;
     const void *elements;
     size_t count;                            /* elements */
@@ -138,6 +142,26 @@ static int take_axis(work *w, int axis) {
     return CLI_OK;
 }
 
+/* Finds the shape of the results and their number. That of an empty array may be beyond 64 bits. */
+static int count_kept(work *w) {
+    const npy_header *array = &w->array.array;
+    int is_empty = 0, overflows = 0;
+    w->result_count = 1;
+    for (int d = 0; d < array->dims; d++) {
+        const int is_kept = !(w->axes.reduced >> d & 1);
+        const uint64_t extent = is_kept ? array->shape[d] : 1;
+        if (is_kept || w->s->keepdims)
+            w->shape[w->dims++] = extent;
+        is_empty |= extent == 0;
+        overflows |= __builtin_mul_overflow(w->result_count, extent, &w->result_count);
+    }
+    if (is_empty)
+        w->result_count = 0;
+    if (overflows && !is_empty)
+        return cli_error("%s: without the dimensions of --axis, its shape has more than 2^64 - 1 indices", w->file);
+    return CLI_OK;
+}
+
 /* Finds the array's shape and that of the results. */
 static int take_axes(work *w) {
     const npy_header *array = &w->array.array;
@@ -159,14 +183,7 @@ static int take_axes(work *w) {
         w->strides[d] = step;
         step = (int64_t)((uint64_t)step * array->shape[d]);
     }
-    w->result_count = 1;
-    for (int d = 0; d < array->dims; d++) {
-        const int is_kept = !(w->axes.reduced >> d & 1);
-        if (is_kept || w->s->keepdims)
-            w->shape[w->dims++] = is_kept ? array->shape[d] : 1;
-        w->result_count *= is_kept ? array->shape[d] : 1;
-    }
-    return code;
+    return code == CLI_OK ? count_kept(w) : code;
 }
 
 /* Room for as many results as there are. */
@@ -180,18 +197,15 @@ static int make_room(work *w) {
 }
 
 static int set_options(const work *w, value *init, dpr_options *options) {
-    const size_t values = dpr_result_values(w->a->ops[0]);
+    char why[NPY_WHY];
     options->strategy = w->a->strategy;
     options->nan = w->a->nan;
     options->divisor = w->a->divisor;
     if (!dpr_supported(w->a->ops[0], dtype_of(w)))
         return cli_error("%s: %s has no meaning for %s", w->file, dpr_op_name(w->a->ops[0]),
                          dpr_dtype_name(dtype_of(w)));
-    if (w->a->init && !dpr_ops[DPR_ROW(w->a->ops[0])].takes_init)
-        return cli_usage("%s takes no initial value", dpr_op_name(w->a->ops[0]));
-    if (w->a->init && values_parse(result_dtype(w), values, w->a->init, init) != 0)
-        return cli_usage("the initial value '%.64s' is none of %s, the type of this result", w->a->init,
-                         dpr_dtype_name(result_dtype(w)));
+    if (w->a->init && jobs_parse_init(w->a->ops[0], dtype_of(w), w->a->init, init, why) != 0)
+        return cli_usage("%s", why);
     options->init = w->a->init ? init : NULL;
     return CLI_OK;
 }
@@ -277,6 +291,13 @@ static void free_copies(work *w) {
             dpr_device_free(dpr_ctx_gpu(w->ctx), w->copies[i]);
 }
 
+/* A message after the library refused the call or failed. */
+static int fail_reducing(const work *w, dpr_status status) {
+    if (status == DPR_ERR_SEGMENT)
+        return cli_error("%s: by the offsets in %s, %s", w->file, w->numbers_file, dpr_last_error());
+    return cli_error("%s: %s", w->file, dpr_last_error());
+}
+
 static int reduce(work *w) {
     dpr_options options = DPR_OPTIONS_INIT;
     value init;
@@ -297,39 +318,86 @@ static int reduce(work *w) {
     w->seconds = seconds_now() - begun;
     if (status == DPR_OK)
         status = fetch(w);
-    return status == DPR_OK ? check_unchanged(&w->array, w->file) : cli_error("%s: %s", w->file, dpr_last_error());
+    return status == DPR_OK ? check_unchanged(&w->array, w->file) : fail_reducing(w, status);
 }
 
-/* ---- Results ---------------------------------------------------------------------------------------------------- */
+/* ---- Files of results ------------------------------------------------------------------------------------------- */
 
-/* Writes all results, or all keys, of so many values each. */
-static int write_file(const work *w, const char *name, dpr_dtype dtype, size_t values, const void *from) {
+/* All results, or all keys. An older file stays until all are written. */
+typedef struct output {
+    newfile file;
+    dpr_dtype dtype;
+    size_t values; /* of one result */
+    const void *from;
+} output;
+
+static int write_output(const work *w, output *o) {
     uint64_t shape[DPR_MOST_DIMENSIONS + 1];
-    FILE *f = fopen(name, "wb");
+    FILE *f = newfile_open(&o->file);
     if (!f)
-        return cli_error("'%s' cannot be written: %s", name, strerror(errno));
+        return newfile_failed(&o->file);
     memcpy(shape, w->shape, sizeof shape);
-    shape[w->dims] = values;
-    npy_write_header(f, dtype, w->dims + (values > 1), shape);
-    const size_t written = fwrite(from, values * dpr_dtype_size(dtype), (size_t)w->result_count, f);
+    shape[w->dims] = o->values;
+    npy_write_header(f, o->dtype, w->dims + (o->values > 1), shape);
+    const size_t written = fwrite(o->from, o->values * dpr_dtype_size(o->dtype), (size_t)w->result_count, f);
     const int failed = ferror(f) || written < w->result_count;
-    if (fclose(f) != 0 || failed)
-        return cli_error("'%s' cannot be written: %s", name, strerror(errno));
+    return fclose(f) != 0 || failed ? newfile_failed(&o->file) : CLI_OK;
+}
+
+/* Writes the results and, if there are keys, these. */
+static int write_results(const work *w) {
+    output all[] = {{.file.name = w->keys_file, .dtype = w->numbers.dtype, .values = 1, .from = w->unique},
+                    {.file.name = w->s->output,
+                     .dtype = result_dtype(w),
+                     .values = dpr_result_values(w->a->ops[0]),
+                     .from = w->results}};
+    const int first = w->s->by ? 0 : 1, count = sizeof all / sizeof *all;
+    int code = CLI_OK;
+    for (int i = first; i < count && code == CLI_OK; i++)
+        code = write_output(w, &all[i]);
+    for (int i = first; i < count && code == CLI_OK; i++)
+        code = newfile_put(&all[i].file);
+    for (int i = first; i < count; i++)
+        newfile_drop(&all[i].file);
+    return code;
+}
+
+/* Names the file of the keys: that of the results with ".keys" before its ending. */
+static int name_keys(work *w) {
+    const char *name = w->s->output, *dot = strrchr(name, '.'), *slash = strrchr(name, '/');
+    const size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - name) : strlen(name);
+    const int length = snprintf(w->keys_file, sizeof w->keys_file, "%.*s.keys%s", (int)stem, name, name + stem);
+    return length < (int)sizeof w->keys_file ? CLI_OK
+                                             : cli_error("'%s' is too long a name for a file next to it", name);
+}
+
+static int get_stat(const char *file, struct stat *s) {
+    return strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, s) : stat(file, s);
+}
+
+/* Fails if an output is a file that is read, by whatever name. Writing to a character device overwrites nothing. */
+static int check_output(const work *w, const char *what, const char *name) {
+    const char *const files[] = {w->file, w->numbers_file};
+    struct stat out, in;
+    if (stat(name, &out) != 0 || S_ISCHR(out.st_mode))
+        return CLI_OK;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i] && get_stat(files[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return cli_usage("--output: the %s would overwrite '%s', the same file as the input '%s'", what, name,
+                             files[i]);
     return CLI_OK;
 }
 
-/* The results; and the keys, in a file whose name has ".keys" before its ending. */
-static int write_results(const work *w) {
-    const char *name = w->s->output, *dot = strrchr(name, '.'), *slash = strrchr(name, '/');
-    const size_t stem = dot && (!slash || dot > slash) ? (size_t)(dot - name) : strlen(name);
-    char keys[4096];
-    const int code = write_file(w, name, result_dtype(w), dpr_result_values(w->a->ops[0]), w->results);
-    if (code != CLI_OK || !w->s->by)
-        return code;
-    if (snprintf(keys, sizeof keys, "%.*s.keys%s", (int)stem, name, name + stem) >= (int)sizeof keys)
-        return cli_error("'%s' is too long a name for a file next to it", name);
-    return write_file(w, keys, w->numbers.dtype, 1, w->unique);
+static int check_outputs(work *w) {
+    if (!w->s->output)
+        return CLI_OK;
+    int code = check_output(w, "results", w->s->output);
+    if (code == CLI_OK && w->s->by)
+        code = name_keys(w);
+    return code == CLI_OK && w->s->by ? check_output(w, "keys", w->keys_file) : code;
 }
+
+/* ---- Results ---------------------------------------------------------------------------------------------------- */
 
 /* Offset i, whatever its type. */
 static uint64_t offset_at(const work *w, uint64_t i) {
@@ -413,7 +481,9 @@ static void print_values(const work *w) {
 
 int segments_reduce(asked *a, const segments_asked *s, const char *file, const dpr_dtype *raw) {
     work w = {.a = a, .s = s, .file = file, .numbers_file = s->by ? s->by : s->offsets, .array.fd = -1};
-    int code = s->axis_count > 0 ? CLI_OK : read_numbers(&w);
+    int code = check_outputs(&w);
+    if (code == CLI_OK && s->axis_count == 0)
+        code = read_numbers(&w);
     if (code == CLI_OK)
         code = open_array(&w, raw);
     if (code == CLI_OK && s->axis_count > 0)

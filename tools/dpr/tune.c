@@ -55,8 +55,9 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; pinned memory and the CPU up to\n2^24, "
-         "sums there until caches do not hold them)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned "
+         "memory;\n2^4:2^24:x4 on the "
+         "CPU, and sums until caches do\nnot hold them)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -203,6 +204,8 @@ static void save(bench_walk *w) {
     t->code = learn_more(t, w);
     if (t->code == CLI_OK)
         t->code = write_file(t);
+    if (t->code != CLI_OK)
+        w->results->ended = "the file cannot be written";
     t->saved = seconds_now();
 }
 
@@ -282,13 +285,18 @@ static int find_path(tuning *t, char *path, size_t size) {
     return dpr_wisdom_path(path, &size) == DPR_OK ? CLI_OK : cli_error("%s", dpr_last_error());
 }
 
-/* A file that is there should be understood before anything is measured. */
+/* A file that is there should be understood before anything is measured. Other files that the process reads do not
+ * count: what they have would not be measured, and be missing where this file is used alone. */
 static int read_file(const char *path) {
+    dpr_wisdom_forget();
     const dpr_status status = dpr_wisdom_import(path);
     FILE *there = status == DPR_ERR_FILE ? fopen(path, "r") : NULL;
     if (there)
         fclose(there);
-    return status == DPR_OK || (status == DPR_ERR_FILE && !there) ? CLI_OK : cli_error("%s", dpr_last_error());
+    if (status == DPR_OK || (status == DPR_ERR_FILE && !there))
+        return CLI_OK;
+    return cli_error(status == DPR_ERR_WISDOM ? "%s; delete or rename the file to begin a new one" : "%s",
+                     dpr_last_error());
 }
 
 static void summarise(const tuning *t, const char *path) {
@@ -327,6 +335,9 @@ int command_tune(int argc, char **argv) {
     if (code != CLI_GO_ON)
         return code;
     put_defaults(&t);
+    for (int i = 0; i < t.asked.counts.n; i++)
+        if (t.asked.counts.at[i] == 0)
+            return cli_usage("--count: 0 elements take no time to measure");
     code = find_path(&t, path, sizeof path);
     if (code == CLI_OK)
         code = read_file(path);
@@ -336,7 +347,7 @@ int command_tune(int argc, char **argv) {
         return code;
     asked_catch_signals(&t.asked);
     code = measure(&t);
-    if (count_times(&t, 0) > 0 && write_file(&t) != CLI_OK)
+    if (t.code == CLI_OK && count_times(&t, 0) > 0 && write_file(&t) != CLI_OK)
         code = CLI_FAILED;
     else if (code == CLI_OK)
         summarise(&t, path);
