@@ -61,8 +61,8 @@ template <class M> struct inbox {
         send(cluster.map_shared_rank(partials + slot, 0), x, cluster.map_shared_rank(barrier, 0));
     }
 
-    /* Waits until the first block has received all partial results. One warp of every other block calls it, after it has
-     * sent, so that the block stays: what a block sends just before it returns can be lost when the GPU changes to
+    /* Waits until the first block has received all partial results. One warp of every other block calls it, after it
+     * has sent, so that the block stays: what a block sends just before it returns can be lost when the GPU changes to
      * another process, and the first block would wait for it forever (README.md). */
     __device__ static void wait_for_receipt() {
         cuda::ptx::barrier_cluster_arrive(cuda::ptx::sem_relaxed);

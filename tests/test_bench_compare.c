@@ -396,6 +396,7 @@ TEST(BenchCompare, failures) {
     }
     compare(&c, ROW("b", "1", TIMES), failed);
     EXPECT_EQ_U64(1, c.r.only_new);
+    EXPECT_EQ_U64(1, c.r.verdicts[COMPARE_FAILED]);
     EXPECT_EQ_I64(1, compare_is_worse(&c.r));
     EXPECT_TRUE(c.r.worst == NULL && c.r.mean == 0);
     forget(&c);
@@ -414,6 +415,10 @@ TEST(BenchCompare, drift_of_the_machine) {
         {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":{\"clock_mhz\":0}", 0},
         {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":{\"clock_mhz\":\"x\"}", 0},
         {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":{\"clock_mhz\":1e999}", 0},
+        {"\"reference\":{\"read_gb_per_s\":10}", "\"reference\":{\"read_gb_per_s\":1e308}", 0},
+        {"\"reference\":{\"read_gb_per_s\":1e308}", "\"reference\":{\"read_gb_per_s\":1e-300}", 0},
+        {"\"reference\":{\"clock_mhz\":1000,\"read_gb_per_s\":1e308}",
+         "\"reference\":{\"clock_mhz\":500,\"read_gb_per_s\":10}", 1},
         {"\"reference\":{\"clock_mhz\":1000}", "\"reference\":[1]", 0},
         {"\"reference\":{\"clock_mhz\":1000}", "\"a\":1", 0},
         {"\"reference\":{\"clock_mhz\":1000}", "\"device\":{\"name\":\"other\"},\"reference\":{\"clock_mhz\":500}", 0}};
@@ -501,15 +506,70 @@ TEST(BenchCompare, report_as_json) {
 }
 
 TEST(BenchCompare, report_as_csv) {
-    static const char *const parts[] = {"verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,",
-                                        ",mode,cache,block,depth,old_us,old_low_us,",
-                                        "\nslower,,a,,,,,,sum,f32,1024,blocking,cold,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
-                                        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,,,\n",
-                                        "\nonly in NEW,,e,,,,,,sum,f32,3,",
-                                        NULL};
+    static const char *const parts[] = {
+        "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,",
+        ",mode,cache,memory,block,depth,results,bytes,old_us,old_low_us,",
+        "\nslower,,a,,,,,,sum,f32,1024,blocking,cold,,,,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
+        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,,,,,,\n",
+        "\nonly in NEW,,e,,,,,,sum,f32,3,",
+        NULL};
     compared c;
     compare(&c, old_document, new_document);
     check_report(write_all, &c.r, REPORT_CSV, parts);
+    forget(&c);
+}
+
+/* Rows that differ in one of them would look the same without its column. */
+TEST(BenchCompare, csv_has_whatever_tells_rows_apart) {
+    static const char *const parts[] = {"only in NEW,s,,e,r,5,g,x,sum,f32,1,blocking,cold,pinned,64,3,7,28,,", NULL};
+    compared c;
+    compare(&c, ROW("a", "1", TIMES),
+            "{\"recursion\":\"r\",\"size\":5,\"rows\":[" ROW(
+                "a", "1",
+                "\"subject\":\"s\",\"engine\":\"e\",\"right\":true,\"segments\":\"g\",\"axes\":\"x\","
+                "\"memory\":\"pinned\",\"block\":64,\"depth\":3,\"results\":7,\"bytes\":28," TIMES) "]}");
+    check_report(write_all, &c.r, REPORT_CSV, parts);
+    forget(&c);
+}
+
+/* Such a row has a verdict, although nothing of OLD is compared with it. */
+TEST(BenchCompare, rows_of_new_alone_that_failed_are_reported) {
+    static const char *const
+        in_text[] = {"\nFailed:\nstrategy  OLD us  NEW us  NEW / OLD  95 %  note\nb              -  failed",
+                     "  only in NEW, and failed or wrong there\n", "\nOnly in NEW:\nstrategy\nc\n\n",
+                     "1 failed; 0 only in OLD, 2 only in NEW\n", NULL},
+        *const in_markdown[] = {"\n### Failed\n\n| strategy |", "\n| b        |      - | failed |", NULL},
+        *const in_csv[] = {"\nfailed,,b,,", ",\"only in NEW, and failed or wrong there\",", "\nonly in NEW,,c,,", NULL};
+    compared c;
+    compare(&c, ROW("a", "1", TIMES),
+            ROW("c", "1", TIMES) "," ROW("a", "1", TIMES) "," ROW("b", "1", TIMES ",\"ok\":false"));
+    check_report(write_all, &c.r, REPORT_TABLE, in_text);
+    check_report(write_all, &c.r, REPORT_MARKDOWN, in_markdown);
+    check_report(write_all, &c.r, REPORT_CSV, in_csv);
+    cJSON *document = report_json_of(write_all, &c.r);
+    EXPECT_EQ_I64(1, cJSON_GetArraySize(member_of(document, "rows")));
+    EXPECT_EQ_STR("only in NEW", string_of(document, "only_in_new.0.verdict"));
+    EXPECT_EQ_STR("failed", string_of(document, "only_in_new.1.verdict"));
+    EXPECT_EQ_STR("only in NEW, and failed or wrong there", string_of(document, "only_in_new.1.why"));
+    cJSON_Delete(document);
+    forget(&c);
+}
+
+/* Text of files is no markup, in paragraphs and in cells. What looks like it and is none stays: marks, intervals. */
+TEST(BenchCompare, markdown_shows_the_text_of_files) {
+    static const char *const in_markdown[] = {
+        "\n\nOLD: a file: dpr bench &lt;img src=x&gt; [a\\](b), \\*A\\*\\_&amp;lt;\\`, 1 rows\n",
+        "\n\nWarning: settings: \\_a\\_b is &lt;x&gt; in OLD, and none in NEW\n", "\n| &lt;b&gt;\\|\\\\    |  10.0~ |",
+        "| [1.9", NULL};
+    static const char *const in_text[] = {"\nOLD: a file: dpr bench <img src=x> [a](b), *A*_&lt;`, 1 rows\n", NULL};
+    compared c;
+    compare(&c,
+            "{\"benchmark\":\"dpr bench\",\"version\":\"<img "
+            "src=x>\",\"commit\":\"[a](b)\",\"device\":{\"name\":\"*A*_&lt;`\"},"
+            "\"settings\":{\"_a_b\":\"<x>\"},\"rows\":[" ROW("<b>|\\\\", "1", TIMES ",\"settled\":false") "]}",
+            ROW("<b>|\\\\", "1", SLOW));
+    check_report(write_all, &c.r, REPORT_MARKDOWN, in_markdown);
+    check_report(write_all, &c.r, REPORT_TABLE, in_text);
     forget(&c);
 }
 

@@ -532,6 +532,25 @@ TEST(BenchReport, tables) {
     results_free(&r);
 }
 
+/* Text of the command line is no markup; a mark stays as it is. */
+TEST(BenchReport, markdown) {
+    static const char *const parts[] = {" a\\|b&lt;img src=x&gt;\n", "  1.50* |", NULL};
+    bench_results r = some_results();
+    r.commit = "a|b<img src=x>";
+    check_report(write_bench, &r, REPORT_MARKDOWN, parts);
+    results_free(&r);
+}
+
+/* The last report may be one that was written before the end. */
+TEST(BenchReport, a_measurement_that_goes_on_counts_as_interrupted) {
+    bench_results r = some_results();
+    r.is_partial = 1;
+    cJSON *document = report_json_of(write_bench, &r);
+    EXPECT_TRUE(cJSON_IsTrue(member_of(document, "interrupted")));
+    cJSON_Delete(document);
+    results_free(&r);
+}
+
 TEST(BenchReport, csv) {
     static const char *const parts[] = {
         "strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
@@ -596,6 +615,7 @@ TEST(BenchReport, json) {
     EXPECT_EQ_STR("op,dtype,count,mode,cache,winner,winner_us,chosen,chosen_us,regret_us,regret_percent",
                   keys_of(member_of(document, "regret.0")));
     EXPECT_EQ_STR("op,dtype,count,mode,cache,why", keys_of(member_of(document, "left_out.0")));
+    EXPECT_TRUE(cJSON_IsFalse(member_of(document, "interrupted")));
     EXPECT_EQ_STR("some fault", string_of(document, "rows.1.error"));
     EXPECT_NEAR_F64(12.34, number_of(document, "rows.4.median_us"), 0);
     EXPECT_NEAR_F64(50, number_of(document, "regret.0.regret_percent"), 0);

@@ -127,7 +127,7 @@ typedef struct dpr_c128 {
 /** The operation of a reduction: DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_ARGMIN, DPR_ARGMAX, DPR_ALL, DPR_ANY,
  * DPR_BAND, DPR_BOR, DPR_BXOR, DPR_COUNT, DPR_SUMSQ, DPR_NORM1, DPR_NORM2, DPR_MEAN, DPR_VAR, DPR_MINMAX.
  *
- * - SUM, PROD, COUNT: integers wrap modulo 2^64; COUNT does only with an initial value.
+ * - SUM, PROD: integers wrap modulo 2^64.
  * - SUM of n elements of DPR_F16, DPR_BF16 or DPR_F32, and each part of one of DPR_C64: the error is at most
  *   (log2(n) + 8) * 2^-24 * (|x[0]| + |x[1]| + ...), that is log2(n) + 8 roundings in F32 of the sum of the magnitudes.
  *   An initial value counts as one of the n elements.
@@ -145,7 +145,7 @@ typedef struct dpr_c128 {
  * - MIN, MAX: -0 is less than +0, also for ARGMIN and ARGMAX. A NaN result is the positive quiet NaN without payload.
  * - ARGMIN, ARGMAX: the lowest index among equals.
  * - COUNT, ALL, ANY: an element is non-zero unless it compares equal to zero; so NaN is non-zero. A complex element is
- *   zero when both parts are.
+ *   zero when both parts are. COUNT with an initial value wraps modulo 2^64.
  * - BAND, BOR, BXOR on DPR_BOOL are the logical operations.
  * - SUMSQ, NORM1: the sum of the elements' squares, and that of their magnitudes. The square of a complex
  *   element a + bi is aa + bb, and its magnitude the root of that. Integers wrap modulo 2^64, and so do their

@@ -273,6 +273,13 @@ class Measurement(BenchTest):
         self.assertLess(float(number) * bytes_of[unit], available())
         self.assertGreater(float(number) * bytes_of[unit], min(available() / 4, 2**31))
 
+    def test_nothing_is_measured(self):
+        code, out, err = run(*QUICK, "-n", "2^62", "-f", "json")
+        self.assertEqual((code, json.loads(out)["rows"]), (0, []))
+        self.assertIn("1 combination was left out; the first: the array has 16 EiB or more", err)
+        self.assertIn("Exit status: 0 if all went well, even if every combination was left out; 1 if a strategy ",
+                      self.good("help", "bench"))
+
     def test_a_large_array_needs_no_round_size(self):
         """Where it makes up all of the pool, which has whole blocks, and for this cache at least 64 MiB."""
         document = self.measured("-t", "u8", "-n", str(2**26 + 1), "-s", "cpu.simd")
@@ -328,6 +335,37 @@ class Formats(BenchTest):
             with open(path, encoding="utf-8") as f:
                 self.assertTrue(f.read().startswith(begin))
         self.assertEqual(sorted(os.listdir(self.folder)), ["x", "x.csv", "x.json", "x.md"])
+
+    def test_markup_in_markdown(self):
+        code, out, _ = run(*QUICK, "-q", "-n", "10", "-f", "markdown", "--commit", "a|b<img src=x>")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"\A## .* a\\\|b&lt;img src=x&gt;\n")
+
+    def test_output_to_a_link(self):
+        """The link stays, and its target is written at the end, as the help says."""
+        link, target = (os.path.join(self.folder, name) for name in ("link.json", "target"))
+        os.symlink(target, link)
+        for _ in range(2):  # at first it leads to nothing
+            self.assertEqual(run(*QUICK, "-q", "-n", "10", "-O", link), (0, "", ""))
+            self.assertTrue(os.path.islink(link))
+            with open(target, encoding="utf-8") as f:
+                self.assertEqual(json.load(f)["interrupted"], False)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["link.json", "target"])
+        self.assertIn("a link, a device or a pipe is written at the end.\n", self.good("help", "bench"))
+
+    def test_a_file_of_a_killed_program_is_not_complete(self):
+        path = os.path.join(self.folder, "x.json")
+        with subprocess.Popen([DPR, "bench", "-d", "cpu", "-n", "1000:1000000:+1000", "-a", "0.001%", "-b", "10m", "-q",
+                               "-O", path]) as p:
+            self.addCleanup(p.kill)
+            began = time.monotonic()
+            while (not os.path.exists(path) or os.path.getsize(path) == 0) and time.monotonic() - began < 60:
+                time.sleep(0.1)
+            p.kill()
+        with open(path, encoding="utf-8") as f:
+            document = json.load(f)
+        self.assertEqual((document["interrupted"], document["rows"] == []), (True, False))
+        self.assertIn("\nWarning: OLD was interrupted\n", self.good("bench", "--compare", path, path))
 
     def test_output_to_what_is_no_file(self):
         code, out, err = run(*QUICK, "-n", "10", "-f", "csv", "-O", "/dev/stdout")

@@ -81,6 +81,22 @@ class Verdicts(CompareTest):
         self.assertEqual(summary["worst"]["name"], "b, sum of f32, 2^20 elements, blocking, cold")
         self.assertEqual(summary["worst"]["verdict"], "slower")
 
+    def test_rows_of_new_alone_that_failed(self):
+        """They are named, however many other rows are new."""
+        old = document(row())
+        new = document(row(), *(row(f"n{i}") for i in range(30)), row("broken", ok=False, wrong=2))
+        report = self.compare(old, new, expect=1)
+        self.assertEqual([r["verdict"] for r in report["only_in_new"]], ["only in NEW"] * 30 + ["failed"])
+        self.assertEqual((report["summary"]["failed"], report["summary"]["only_in_new"]), (1, 31))
+        paths = self.write("old.json", old), self.write("new.json", new)
+        for form, pattern in (("table", r"\nFailed:\nstrategy .*\nbroken +- +failed "),
+                              ("markdown", r"\n### Failed\n\n.*\n.*\n\| broken +\| +- \| failed \|"),
+                              ("csv", r"\nfailed,,broken,")):
+            code, out, err = run("bench", "--compare", *paths, "-f", form)
+            self.assertEqual((code, err, out.count("broken")), (1, "", 1), form)
+            self.assertRegex(out, pattern)
+            self.assertEqual("and 10 more\n" in out, form != "csv")
+
     def test_other_memory_is_another_row(self):
         old = document(row(us=100), row(us=300, memory="pinned"))
         new = document(row(us=300, memory="pinned"), row(us=100, memory="managed"))
@@ -90,6 +106,8 @@ class Verdicts(CompareTest):
         self.assertEqual([r["memory"] for r in report["only_in_new"]], ["managed"])
         self.assertEqual(report["summary"]["worst"]["name"],
                          "cpu.simd, sum of f32, 2^20 elements, blocking, cold, pinned memory")
+        out = self.good("bench", "--compare", self.write("o.json", old), self.write("n.json", new), "-f", "csv")
+        self.assertEqual([r["memory"] for r in csv.DictReader(io.StringIO(out))], ["pinned", "", "managed"])
 
     def test_the_planners_choice(self):
         old = document(row("a", chosen=True), row("b", 200, chosen=False))
@@ -112,6 +130,14 @@ class Verdicts(CompareTest):
         out = self.good("bench", "--compare", self.write("o.json", document(row(), interrupted=True)),
                         self.write("n.json", old))
         self.assertIn("\nWarning: OLD was interrupted\n", out)
+
+    def test_drift(self):
+        """Of rates that make sense."""
+        old = document(row(), reference={"read_gb_per_s": 10})
+        warning = "a fixed piece of work ran 25 % slower in one of the runs; all intervals include this"
+        for rate, drift, warnings in ((8, 0.25, [warning]), (1e308, 0, []), (1e-308, 0, [])):
+            report = self.compare(old, document(row(), reference={"read_gb_per_s": rate}))
+            self.assertEqual((report["drift"], report["warnings"]), (drift, warnings))
 
 
 class Files(CompareTest):
@@ -164,6 +190,15 @@ class Files(CompareTest):
             self.assertEqual(self.good("bench", "--compare", old, new, "-O", path), "")
             with open(path, encoding="utf-8") as f:
                 self.assertTrue(f.read().startswith(begin), end)
+
+    def test_markdown_of_text_that_looks_like_markup(self):
+        new = document(row("<i>"), commit="<img src=x>", device={"name": "[x](y)"}, settings={"accuracy": "<b>`"})
+        out = self.good("bench", "--compare", self.write("<o>.json", document(row("<i>"))), self.write("n.json", new), "-f",
+                        "markdown")
+        self.assertNotRegex(out, r"<|(?<!\\)\]\(|(?<!\\)`")
+        for part in ("/&lt;o&gt;.json: dpr bench 0.2.0 abc, ", " &lt;img src=x&gt;, [x\\](y), 1 rows\n", "| &lt;i&gt; ",
+                     "\nWarning: settings: accuracy is 0.01 in OLD, and &lt;b&gt;\\` in NEW\n"):
+            self.assertIn(part, out)
 
     def test_standard_input(self):
         path = self.write("x.json", document(row()))
@@ -268,6 +303,8 @@ class Refused(CompareTest):
         self.refuse("it is nested more than 32 levels deep", deep)
         self.refuse("it is nested more than 32 levels deep", b"{\"a\":" * 40)
         self.refuse("it is longer than 32 MiB", b" " * (32 * 2**20 + 1))
+        with open(os.path.join(SOURCE, "tools", "bench", "README.md"), encoding="utf-8") as f:
+            self.assertIn("A file has at most 32 MiB, ", f.read())
         self.refuse("cannot be compared: row 1: ", b"{\"rows\": [" + b"1," * 2**19 + b"1]}")
         many = b",".join(b"\"k%d\": 1" % i for i in range(200000))
         path = self.write("many.json", b"{\"settings\": {" + many + b"}, \"rows\": [" + json.dumps(row()).encode() + b"]}")

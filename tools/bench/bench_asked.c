@@ -284,7 +284,9 @@ int asked_run(bench_asked *a, bench_results *results, int (*measure)(void *user)
     if (code != CLI_OK)
         return code;
     asked_catch_signals(a);
+    results->is_partial = 1;
     code = measure(user);
+    results->is_partial = 0;
     if (code != CLI_USAGE && results->device.name[0]) {
         int written = outfile_finish(a->file);
         if (written == CLI_OK && a->show)

@@ -393,7 +393,10 @@ static void count_pair(compare_results *r, compare_pair *p, double *logs) {
     if (!p->old || !p->new) {
         r->only_old += !p->new;
         r->only_new += !p->old;
-        r->verdicts[COMPARE_FAILED] += p->new && !p->new->ok; /* new, and wrong already */
+        if (compare_has_verdict(p)) {
+            p->ratio = (compare_ratio){.verdict = COMPARE_FAILED, .why = "only in NEW, and failed or wrong there"};
+            r->verdicts[COMPARE_FAILED]++;
+        }
         return;
     }
     p->ratio = compare_rows(p->old, p->new, &r->rule);
@@ -413,6 +416,15 @@ static void add_pair(compare_results *r, const compare_row *old, const compare_r
         r->pairs[r->count++] = pair;
 }
 
+/* The greater of two rates over the other; 1 if one of them is not known, or makes no sense next to the other. */
+static double factor_of(const cJSON *before, const cJSON *after) {
+    static const double most = 1000; /* the clock and the memory of no device vary by as much */
+    const double x = cJSON_IsNumber(before) ? before->valuedouble : 0;
+    const double y = cJSON_IsNumber(after) ? after->valuedouble : 0;
+    const double factor = x > 0 && y > 0 ? fmax(x, y) / fmin(x, y) : 1;
+    return factor <= most ? factor : 1;
+}
+
 /* How much slower the machine was in one of the runs, by the rate that changed more. */
 static double drift_of(const cJSON *old, const cJSON *new) {
     static const char *const rates[] = {"clock_mhz", "read_gb_per_s"};
@@ -421,10 +433,7 @@ static double drift_of(const cJSON *old, const cJSON *new) {
     for (size_t i = 0; i < 2 && strcmp(device, text_of(member(new, "device"), "name")) == 0; i++) {
         const cJSON *before = member(member(old, "reference"), rates[i]);
         const cJSON *after = member(member(new, "reference"), rates[i]);
-        const double x = cJSON_IsNumber(before) ? before->valuedouble : 0;
-        const double y = cJSON_IsNumber(after) ? after->valuedouble : 0;
-        if (x > 0 && y > 0 && isfinite(x) && isfinite(y))
-            drift = fmax(drift, fmax(x, y) / fmin(x, y) - 1);
+        drift = fmax(drift, factor_of(before, after) - 1);
     }
     return drift;
 }

@@ -98,8 +98,13 @@ const char *compare_name(const compare_row *row, char text[COMPARE_NAME]);
 /* A row of both sides, or of one, where the other is NULL. */
 typedef struct compare_pair {
     const compare_row *old, *new;
-    compare_ratio ratio; /* if both are there */
+    compare_ratio ratio; /* if it has a verdict */
 } compare_pair;
+
+/* Whether both sides have the row; or NEW alone, and failed: then the verdict is COMPARE_FAILED. */
+static inline int compare_has_verdict(const compare_pair *p) {
+    return p->new && (p->old || !p->new->ok);
+}
 
 typedef struct compare_results {
     const compare_side *old, *new;

@@ -126,12 +126,18 @@ static void add_time(cJSON *row, const char *side, const compare_row *from) {
     }
 }
 
+/* OLD's row; if it has none, one without an identity and a time. */
+static const compare_row *old_of(const compare_pair *p) {
+    static const compare_row none = {.ok = 0};
+    return p->old ? p->old : &none;
+}
+
 /* A time with marks. */
 static void add_cell(cJSON *row, const char *key, const compare_row *from) {
     char text[64], digits[32];
     snprintf(text, sizeof text, "%s%s%s", figure_digits(from->us.median, digits), from->us.settled ? "" : "~",
              from->us.doubtful ? "?" : "");
-    cJSON_AddStringToObject(row, key, from->ok ? text : "failed");
+    cJSON_AddStringToObject(row, key, from->ok ? text : from->identity ? "failed" : "-");
 }
 
 static int has_note(const compare_pair *p) {
@@ -151,12 +157,12 @@ static void add_note(cJSON *row, const compare_pair *p) {
     if (p->ratio.why)
         add_clause(note, p->ratio.why);
     if (p->ratio.is_steady) {
-        snprintf(clause, sizeof clause, "steady %s and %s", figure_digits(p->old->steady.median, old),
+        snprintf(clause, sizeof clause, "steady %s and %s", figure_digits(old_of(p)->steady.median, old),
                  figure_digits(p->new->steady.median, new));
         add_clause(note, clause);
     }
     if (p->new->choice) {
-        snprintf(clause, sizeof clause, "it was %.120s and is %.120s", p->old->choice, p->new->choice);
+        snprintf(clause, sizeof clause, "it was %.120s and is %.120s", old_of(p)->choice, p->new->choice);
         add_clause(note, clause);
     }
     cJSON_AddStringToObject(row, "note", note);
@@ -165,7 +171,7 @@ static void add_note(cJSON *row, const compare_pair *p) {
 /* Cells of tables: the times, the ratio with its interval, and a note. */
 static void add_cells(cJSON *row, const compare_pair *p) {
     char text[64];
-    add_cell(row, "old", p->old);
+    add_cell(row, "old", old_of(p));
     add_cell(row, "new", p->new);
     if (p->ratio.ratio > 0) {
         snprintf(text, sizeof text, "%.3f", p->ratio.ratio);
@@ -178,17 +184,18 @@ static void add_cells(cJSON *row, const compare_pair *p) {
 
 /* Adds a pair's row to the list. Returns it. */
 static cJSON *add_pair(const report_out *out, cJSON *list, const compare_pair *p) {
+    const compare_row *old = old_of(p);
     cJSON *row = report_row(list);
     add_identity(row, p->new);
     report_add(row, "verdict=%s", compare_verdict_name(p->ratio.verdict));
-    add_time(row, "old", p->old);
+    add_time(row, "old", old);
     add_time(row, "new", p->new);
     if (p->ratio.ratio > 0)
         report_add(row, "ratio=%g ratio_low=%g ratio_high=%g", p->ratio.ratio, p->ratio.low, p->ratio.high);
     if (p->ratio.is_steady)
-        report_add(row, "old_steady_us=%g new_steady_us=%g", p->old->steady.median, p->new->steady.median);
+        report_add(row, "old_steady_us=%g new_steady_us=%g", old->steady.median, p->new->steady.median);
     if (p->new->choice)
-        report_add(row, "old_choice=%s new_choice=%s", p->old->choice, p->new->choice);
+        report_add(row, "old_choice=%s new_choice=%s", old->choice, p->new->choice);
     if (p->ratio.why)
         cJSON_AddStringToObject(row, "why", p->ratio.why);
     if (report_is_text(out))
@@ -229,7 +236,7 @@ static int is_common(const compare_results *r, const char *key) {
 }
 
 static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,mode,cache,"
-                          "block,depth,old_us,old_low_us,old_high_us,new_us,"
+                          "memory,block,depth,results,bytes,old_us,old_low_us,old_high_us,new_us,"
                           "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why,old_steady_us,"
                           "new_steady_us";
 
@@ -277,7 +284,7 @@ static void write_table(report_out *out, const compare_results *r, compare_verdi
     int any_note = 0;
     for (size_t i = 0; i < r->count; i++) {
         const compare_pair *p = &r->pairs[i];
-        if (!p->old || !p->new || p->ratio.verdict != verdict)
+        if (!compare_has_verdict(p) || p->ratio.verdict != verdict)
             continue;
         add_name(add_pair(out, list, p), p->new);
         any_note |= has_note(p);
@@ -287,30 +294,45 @@ static void write_table(report_out *out, const compare_results *r, compare_verdi
     cJSON_Delete(list);
 }
 
-/* Rows of one side. Text names the first of them; documents and CSV have all. */
+/* Whether one side alone has the row. */
+static int is_only(const compare_pair *p, int of_new) {
+    return of_new ? !p->old : !p->new;
+}
+
+/* Adds the row of one side to the list. */
+static void add_only(const report_out *out, cJSON *list, const compare_pair *p) {
+    const compare_row *from = row_of(p);
+    cJSON *row = report_row(list);
+    add_identity(row, from);
+    cJSON_AddStringToObject(row, "verdict",
+                            compare_has_verdict(p) ? compare_verdict_name(p->ratio.verdict)
+                            : p->new               ? "only in NEW"
+                                                   : "only in OLD");
+    cJSON_AddBoolToObject(row, "ok", from->ok);
+    if (p->ratio.why)
+        cJSON_AddStringToObject(row, "why", p->ratio.why);
+    if (report_is_text(out))
+        add_name(row, from);
+}
+
+/* Rows of one side. Text names the first of those without a verdict, which other tables show; documents and CSV have
+ * all. */
 static void write_only(report_out *out, const compare_results *r, int of_new) {
     enum { NAMED = 20 };
     report_column columns[IDENTITIES + TIMES + 1];
-    const size_t n = of_new ? r->only_new : r->only_old;
     cJSON *list = cJSON_AddArrayToObject(out->document, of_new ? "only_in_new" : "only_in_old");
-    size_t named = 0;
-    for (size_t i = 0; i < r->count && (named < NAMED || !report_is_text(out)); i++) {
-        const compare_row *from = of_new ? r->pairs[i].new : r->pairs[i].old;
-        if (!from || (r->pairs[i].old && r->pairs[i].new))
+    size_t n = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const compare_pair *p = &r->pairs[i];
+        if (!is_only(p, of_new) || (report_is_text(out) && (compare_has_verdict(p) || n++ >= NAMED)))
             continue;
-        cJSON *row = report_row(list);
-        add_identity(row, from);
-        cJSON_AddStringToObject(row, "verdict", of_new ? "only in NEW" : "only in OLD");
-        cJSON_AddBoolToObject(row, "ok", from->ok);
-        if (report_is_text(out))
-            add_name(row, from);
-        named++;
+        add_only(out, list, p);
     }
     choose_columns(r, 0, 0, columns);
     report_csv(out, csv, list);
     report_table(out, of_new ? "Only in NEW" : "Only in OLD", list, 0, columns);
-    if (named < n && report_is_text(out))
-        report_text(out, REPORT_NOTE, "and %zu more", n - named);
+    if (n > NAMED)
+        report_text(out, REPORT_NOTE, "and %zu more", n - NAMED);
 }
 
 /* ---- The summary ------------------------------------------------------------------------------------------------ */

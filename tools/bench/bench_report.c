@@ -34,7 +34,7 @@ static void add_heads(report_out *out, const char *name, const bench_results *r)
     if (r->clock_mhz > 0)
         report_add(cJSON_AddObjectToObject(out->document, "reference"), "clock_mhz=%g read_gb_per_s=%g", r->clock_mhz,
                    r->read_gb_per_s);
-    cJSON_AddBoolToObject(out->document, "interrupted", r->interrupted);
+    cJSON_AddBoolToObject(out->document, "interrupted", r->interrupted || r->is_partial);
     if (r->row_count > 0 && r->rows[0].at.shape)
         report_known(out->document, "read_gb_per_s", r->read_gb_per_s);
 }

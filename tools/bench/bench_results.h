@@ -70,6 +70,8 @@ typedef struct bench_results {
     double read_gb_per_s; /* at which the device reads memory (bench_reference); 0: not known */
     double clock_mhz;     /* likewise; 0: not known */
     int interrupted;
+    int is_partial; /* 1: the measurement goes on. A report says that it was interrupted, which is right if the program
+                       is killed before the next one */
     const char *ended; /* why it ended before all was measured; NULL: it did not. Static storage */
     bench_row *rows;   /* rows of one case come one after another */
     size_t row_count;

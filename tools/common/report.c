@@ -170,6 +170,25 @@ int report_is_text(const report_out *out) {
     return out->format == REPORT_TABLE || out->format == REPORT_MARKDOWN;
 }
 
+/* Whether the character begins markup in Markdown, or ends a cell. A star or a low line does so only before text, and a
+ * link without a definition elsewhere needs "](" (CommonMark 0.31, 6.2 and 6.3). */
+static int is_markup(const char *at) {
+    const int before_text = at[1] && at[1] != ' ';
+    return strchr("\\`|", *at) || (strchr("*_", *at) && before_text) || (*at == ']' && at[1] == '(');
+}
+
+/* Writes text, in Markdown so that it has no markup. HTML takes references, because not all dialects know \<. */
+static void put_text(const report_out *out, const char *text) {
+    for (; *text; text++) {
+        if (out->format != REPORT_MARKDOWN)
+            fputc(*text, out->f);
+        else if (*text == '<' || *text == '>' || *text == '&')
+            fputs(*text == '<' ? "&lt;" : *text == '>' ? "&gt;" : "&amp;", out->f);
+        else
+            fprintf(out->f, is_markup(text) ? "\\%c" : "%c", *text);
+    }
+}
+
 /* A heading has an empty line before it. So has a note, but not after a heading, or in text after another note. */
 void report_text(report_out *out, report_place place, const char *format, ...) {
     static const char *const marks[] = {[REPORT_TITLE] = "## ", [REPORT_HEADING] = "### ", [REPORT_NOTE] = ""};
@@ -185,7 +204,8 @@ void report_text(report_out *out, report_place place, const char *format, ...) {
     fputs(place == REPORT_HEADING || (place == REPORT_NOTE && !joins) ? "\n" : "", out->f);
     fputs(markdown ? marks[place] : "", out->f);
     defuse(text);
-    fprintf(out->f, "%s%s", text, place != REPORT_HEADING ? "\n" : markdown ? "\n\n" : ":\n");
+    put_text(out, text);
+    fputs(place != REPORT_HEADING ? "\n" : markdown ? "\n\n" : ":\n", out->f);
     out->last = (int)place;
 }
 
@@ -234,12 +254,6 @@ static int width_of(const report_column *column, const cJSON *first) {
     return width;
 }
 
-/* A bar would end a cell of Markdown. */
-static void put_cell(const report_out *out, const char *text) {
-    for (; *text; text++)
-        fprintf(out->f, *text == '|' && out->format == REPORT_MARKDOWN ? "\\%c" : "%c", *text);
-}
-
 /* A line of cells, or of headings. Text at the left of the last column is not filled up. */
 static void put_row(const report_out *out, const report_column *columns, const int *widths, const cJSON *row) {
     const int markdown = out->format == REPORT_MARKDOWN;
@@ -250,7 +264,7 @@ static void put_row(const report_out *out, const report_column *columns, const i
         const int after = left && (markdown || c[1].key) ? blanks : 0;
         fputs(markdown ? "| " : c > columns ? "  " : "", out->f);
         fprintf(out->f, "%*s", left ? 0 : blanks, "");
-        put_cell(out, text);
+        put_text(out, text);
         fprintf(out->f, "%*s%s", after, "", markdown ? " " : "");
     }
     fputs(markdown ? "|\n" : "\n", out->f);

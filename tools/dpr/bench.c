@@ -91,21 +91,21 @@ static const cli_help help = {
     "LOW:HIGH:+STEP.\n"
     "\n"
     "An interrupt (Ctrl-C) ends the measurement after the call that runs, and shows what there is; a second one\n"
-    "ends the program. FILE is kept up to date while it runs.\n"
+    "ends the program. FILE is kept up to date while it runs; a link, a device or a pipe is written at the end.\n"
     "\n"
     "--compare measures nothing. It reads two files of JSON that dpr bench, dpr_peers or dpr recurse wrote ('-' is\n"
     "standard input), compares the times of rows that both have, and names rows that one of them has. A row of NEW\n"
     "is slower or faster if the ratio of the times is beyond the threshold (3 %; 10 % for short calls that the host\n"
-    "launches while its clock runs), and its 95 % confidence interval does not contain 1. A row is the same if this\n"
-    "interval is within the threshold; or if the ratio is, and the interval contains 1 and is within three times\n"
-    "the threshold. Other rows are unsure. tools/bench/README.md says how runs of one build differ, and what is\n"
-    "done about launches that take longer in one of them. Warnings name what differs between the two measurements\n"
-    "(device, settings), and an interrupt.\n"
+    "launches while its clock runs), and its 95 % confidence interval does not contain 1. Other rows are the same\n"
+    "or unsure. tools/bench/README.md says which, how runs of one build differ, and what is done about launches\n"
+    "that take longer in one of them. Warnings name what differs between the two measurements (device, settings),\n"
+    "and an interrupt.\n"
     "\n"
-    "Exit status: 0 if all went well, 1 if a strategy failed or gave a wrong result, or there is no GPU that\n"
-    "--ladder, --nested, --block or --device needs, 2 if the command line makes no sense, 130 after an interrupt,\n"
-    "143 after a request to end (SIGTERM). With --compare: 0 if no row of NEW is slower, 1 if one is, or failed or\n"
-    "gave a wrong result, or if a file cannot be compared or no row is in both, 2 as before.\n"};
+    "Exit status: 0 if all went well, even if every combination was left out; 1 if a strategy failed or gave a\n"
+    "wrong result, if --ladder or --nested left a size out, or if there is no GPU that --ladder, --nested, --block\n"
+    "or --device needs; 2 if the command line makes no sense, 130 after an interrupt, 143 after a request to end\n"
+    "(SIGTERM). With --compare: 0 if no row of NEW is slower, 1 if one is, or failed or gave a wrong result, or if\n"
+    "a file cannot be compared or no row is in both, 2 as before.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
