@@ -115,9 +115,10 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
     if (without_gpu > 0)
         dpr_text_add(text, "  %d more strategies run on a GPU\n", without_gpu);
     if (on_cpu) {
-        dpr_text_add(text, "  %s: one core reads %.1f GB/s, and cpu.threads %.1f with %lld threads\n",
+        dpr_text_add(text, "  %s: one core reads %.1f GB/s, and cpu.threads %.1f with %lld thread%s\n",
                      source_of(of->machine->rates_measured), 1e-3 * (double)caps->cpu.core_mb_per_s,
-                     1e-3 * (double)caps->cpu.total_mb_per_s, (long long)caps->cpu.threads);
+                     1e-3 * (double)caps->cpu.total_mb_per_s, (long long)caps->cpu.threads,
+                     caps->cpu.threads == 1 ? "" : "s");
         dpr_text_add(text, "  %s: these threads take %.1f us to begin and to end\n",
                      source_of(of->machine->wake_measured), 1e-3 * (double)caps->cpu.wake_ns);
     }

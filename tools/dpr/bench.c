@@ -155,7 +155,7 @@ static int parse(int argc, char **argv, request *r) {
          "with --nested: launches below each other, at most\n(default: as many as the GPU takes)"},
         {0, "compare", NULL, cli_flag, &r->compare.wanted, "compare two files of results, OLD and NEW, row by row"},
         {0, "threshold", "SHARE", axis_parse_share, &r->compare.threshold,
-         "with --compare: changes that are not relevant\n(default: 3%, "
+         "with --compare: changes that are not relevant, in\npercent (default: 3%, "
          "and 10% for\nshort calls that the host launches)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s, 5m, 1h (default: 60s)"},
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 1%)"},

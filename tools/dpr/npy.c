@@ -102,7 +102,8 @@ int npy_prefix(const unsigned char *bytes, size_t size, size_t *prefix, size_t *
 
 /* The characters of a header that a message shows, without the spaces that fill it up. */
 static int shown(const char *text) {
-    size_t length = strnlen(text, 200);
+    const size_t all = strlen(text);
+    size_t length = all < 200 ? all : 200;
     while (length > 0 && strchr(" \t\r\n", text[length - 1]))
         length--;
     return (int)length;
