@@ -24,8 +24,7 @@ static dpr_status hand_over(const dpr_machine *made, dpr_machine **out) {
     return DPR_OK;
 }
 
-/* Rates of the CPU that wisdom has take the place of those that are assumed. The times themselves are contexts' alone.
- */
+/* Rates of the CPU that wisdom has take the place of those that are assumed. Times are for contexts alone. */
 static void take_rates(dpr_machine *machine) {
     dpr_machine knowing = *machine;
     const dpr_wisdom *wisdom = dpr_wisdom_current();

@@ -168,9 +168,7 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
     *strategy = dpr_strategies[request.key.f.strategy - 1];
     request.key.f.gpu_only = in_stream && (*strategy)->side == DPR_ON_GPU;
     if ((*strategy)->side == DPR_ON_GPU && machine->driver == 0)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "strategy \"%s\" runs on a GPU, and machine is not that of a context "
-                        "of a GPU",
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "strategy \"%s\" runs on a GPU, and machine is of no context of a GPU",
                         (*strategy)->name);
     const char *refusal = dpr_refusal(*strategy, &request.key, &machine->caps);
     if (refusal)

@@ -55,9 +55,8 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned "
-         "memory;\n2^4:2^24:x4 on the "
-         "CPU, and sums until caches do\nnot hold them)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned memory;\n"
+         "2^4:2^24:x4 on the CPU, and sums until caches do\nnot hold them)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
