@@ -241,13 +241,13 @@ static const size_t most_elements = SIZE_MAX / 128;
  * of the way from one power of two to the next. */
 static size_t next_look(const candidates *c, size_t count) {
     const size_t power = count > 0 ? (size_t)1 << (63 - __builtin_clzll(count)) : 0;
-    const size_t quarter = power > 4 ? power / 4 : 1;
+    const size_t quarter = power > 4 ? power / 4 : 1, between = count - count % quarter + quarter;
     size_t next = count > 0 ? 2 * power : 1;
     for (int i = 0; i < c->count; i++) {
         const dpr_wise_curve known = c->list[i].known;
         const size_t past = times_up_to(known, count);
-        if (past > 0 && past < known.n && count - count % quarter + quarter < next)
-            next = count - count % quarter + quarter;
+        if (past > 0 && past < known.n && between < next)
+            next = between;
         if (past < known.n && known.time[past].count < next)
             next = known.time[past].count;
     }

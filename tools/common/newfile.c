@@ -2,15 +2,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "cli.h"
-
-int newfile_failed(const newfile *file) {
-    return cli_error("'%s' cannot be written: %s", file->name, strerror(errno));
-}
 
 /* Opening says why a folder, or a file without write permission, cannot be written. */
 static int is_replaceable(const char *path) {
@@ -41,9 +34,9 @@ FILE *newfile_open(newfile *file) {
 
 int newfile_put(newfile *file) {
     if (*file->aside && rename(file->aside, file->target) != 0)
-        return newfile_failed(file);
+        return -1;
     *file->aside = 0;
-    return CLI_OK;
+    return 0;
 }
 
 void newfile_drop(newfile *file) {

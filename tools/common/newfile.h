@@ -17,13 +17,10 @@ typedef struct newfile {
  * takes no new file, or no longer name. The caller closes it. NULL with errno if that fails. */
 FILE *newfile_open(newfile *file);
 
-/* Puts a file that is written in its place. CLI_OK, or CLI_FAILED after a message. */
+/* Puts a file that is written in its place. 0, or -1 with errno. */
 int newfile_put(newfile *file);
 
 /* Removes what was not put in its place. */
 void newfile_drop(newfile *file);
-
-/* CLI_FAILED after a message with errno. */
-int newfile_failed(const newfile *file);
 
 #endif

@@ -1,12 +1,12 @@
 #include "outfile.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "available.h"
 #include "cli.h"
+#include "newfile.h"
 #include "report.h"
 
 static int failed_to_write(const char *file) {
@@ -17,23 +17,18 @@ static int write_to(const outfile *o, FILE *f, int format) {
     return o->write(o->user, f, format) == 0 ? CLI_OK : cli_error("out of memory");
 }
 
-static int save(const outfile *o, const char *file) {
-    FILE *f = fopen(file, "w");
-    if (!f)
-        return failed_to_write(file);
+static int write_and_close(const outfile *o, FILE *f) {
     const int code = write_to(o, f, o->format), bad = ferror(f);
-    return (fclose(f) != 0) | bad ? failed_to_write(file) : code;
+    return (fclose(f) != 0) | bad ? failed_to_write(o->name) : code;
 }
 
-/* Writes the report next to the file and then puts it in its place. */
-static int replace(outfile *o) {
-    char aside[PATH_MAX + sizeof ".part"];
-    snprintf(aside, sizeof aside, "%s.part", o->name);
-    int code = save(o, aside);
-    if (code == CLI_OK && rename(aside, o->name) != 0)
+static int save(outfile *o) {
+    newfile file = {.name = o->name};
+    FILE *f = newfile_open(&file);
+    int code = f ? write_and_close(o, f) : failed_to_write(o->name);
+    if (code == CLI_OK && newfile_put(&file) != 0)
         code = failed_to_write(o->name);
-    if (code != CLI_OK)
-        (void)remove(aside);
+    newfile_drop(&file);
     o->made &= code != CLI_OK;
     o->saved = seconds_now();
     return code;
@@ -43,7 +38,7 @@ static int replace(outfile *o) {
  */
 static int is_replaceable(const char *file) {
     struct stat s;
-    return lstat(file, &s) != 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode);
+    return stat(file, &s) != 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode);
 }
 
 int outfile_set_format(const char *text, void *out) {
@@ -87,12 +82,12 @@ void outfile_abandon(outfile *o) {
 void outfile_refresh(outfile *o) {
     static const double seconds = 5;
     if (o->name && seconds_now() - o->saved > seconds && is_replaceable(o->name))
-        (void)replace(o);
+        (void)save(o);
 }
 
 int outfile_finish(outfile *o) {
     if (!o->name)
         return write_to(o, stdout, o->format);
-    const int code = is_replaceable(o->name) ? replace(o) : save(o, o->name);
+    const int code = save(o);
     return code == CLI_OK && o->shows_table && o->format != REPORT_TABLE ? write_to(o, stdout, REPORT_TABLE) : code;
 }

@@ -91,7 +91,7 @@ static const cli_help help = {
     "LOW:HIGH:+STEP.\n"
     "\n"
     "An interrupt (Ctrl-C) ends the measurement after the call that runs, and shows what there is; a second one\n"
-    "ends the program. FILE is kept up to date while it runs; a link, a device or a pipe is written at the end.\n"
+    "ends the program. FILE is kept up to date while it runs; a device or a pipe is written at the end.\n"
     "\n"
     "--compare measures nothing. It reads two files of JSON that dpr bench, dpr_peers or dpr recurse wrote ('-' is\n"
     "standard input), compares the times of rows that both have, and names rows that one of them has. A row of NEW\n"

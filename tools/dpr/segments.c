@@ -1,5 +1,6 @@
 #include "segments.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -142,7 +143,8 @@ static int take_axis(work *w, int axis) {
     return CLI_OK;
 }
 
-/* Finds the shape of the results and their number. That of an empty array may be beyond 64 bits. */
+/* Finds the shape of the results, and how many there are. If the array has no elements, the extents that are not 0 may
+ * multiply to more than 64 bits hold. */
 static int count_kept(work *w) {
     const npy_header *array = &w->array.array;
     int is_empty = 0, overflows = 0;
@@ -331,17 +333,21 @@ typedef struct output {
     const void *from;
 } output;
 
+static int failed_to_write(const output *o) {
+    return cli_error("'%s' cannot be written: %s", o->file.name, strerror(errno));
+}
+
 static int write_output(const work *w, output *o) {
     uint64_t shape[DPR_MOST_DIMENSIONS + 1];
     FILE *f = newfile_open(&o->file);
     if (!f)
-        return newfile_failed(&o->file);
+        return failed_to_write(o);
     memcpy(shape, w->shape, sizeof shape);
     shape[w->dims] = o->values;
     npy_write_header(f, o->dtype, w->dims + (o->values > 1), shape);
     const size_t written = fwrite(o->from, o->values * dpr_dtype_size(o->dtype), (size_t)w->result_count, f);
     const int failed = ferror(f) || written < w->result_count;
-    return fclose(f) != 0 || failed ? newfile_failed(&o->file) : CLI_OK;
+    return fclose(f) != 0 || failed ? failed_to_write(o) : CLI_OK;
 }
 
 /* Writes the results and, if there are keys, these. */
@@ -356,7 +362,7 @@ static int write_results(const work *w) {
     for (int i = first; i < count && code == CLI_OK; i++)
         code = write_output(w, &all[i]);
     for (int i = first; i < count && code == CLI_OK; i++)
-        code = newfile_put(&all[i].file);
+        code = newfile_put(&all[i].file) == 0 ? CLI_OK : failed_to_write(&all[i]);
     for (int i = first; i < count; i++)
         newfile_drop(&all[i].file);
     return code;
