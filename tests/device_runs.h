@@ -70,17 +70,22 @@ struct fold_tree {
     static uint64_t cost(const dpr::no_data &d, const task &t) { return tree::cost(d, t); }
 };
 
-/* The same tree, by teams. */
+/* The same tree, by teams, whose threads share the children. */
 struct team_tree {
     using task = tree::task;
     using result = uint64_t;
     static constexpr int most_children = 5;
 
-    static int divide(const dpr::no_data &, const task &t, dpr::children<team_tree> c, const dpr::team &) {
-        return tree::divide_for<team_tree>(t, c);
+    static int divide(const dpr::no_data &, const task &t, dpr::children<team_tree> c, const dpr::team &team) {
+        task all[most_children];
+        const int n = tree::divide_for<tree>(t, {all, sizeof t, most_children});
+        for (int i = static_cast<int>(team.rank()); i < n; i += static_cast<int>(team.size()))
+            c[i] = all[i];
+        return n;
     }
-    static result base(const dpr::no_data &d, const task &t) { return tree::base(d, t); }
-    static result combine(const dpr::no_data &, const task &t, dpr::results<team_tree> results, int n) {
+    static result base(const dpr::no_data &d, const task &t, const dpr::team &) { return tree::base(d, t); }
+    static result combine(const dpr::no_data &, const task &t, dpr::results<team_tree> results, int n,
+                          const dpr::team &) {
         return tree::combine_for<team_tree>(t, results, n);
     }
 };

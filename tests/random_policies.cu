@@ -151,11 +151,21 @@ struct serial_too : costing<Most, TaskBytes, Bytes, Align> {
     }
 };
 
+/* Joins results by all threads of a team, which share the numbers. */
+template <int Most, class Result, size_t TaskBytes, class Results>
+DPR_BOTH Result join_by_team(const words<TaskBytes> &t, const Results &results, int n, const dpr::team &team) {
+    const uint64_t hash = hash_of(t);
+    auto *shared = team.memory<Result>();
+    for (int k = static_cast<int>(team.rank()); k < Result::count; k += static_cast<int>(team.size()))
+        shared->at[k] = join<Most, typename Result::number>(hash, results, n, k);
+    team.sync();
+    return *shared;
+}
+
 /* The threads share children and numbers. */
 template <int Most, size_t TaskBytes, size_t Bytes, size_t Align> struct by_team {
     using task = words<TaskBytes>;
     using result = numbers<Bytes, Align>;
-    using number = typename result::number;
     static constexpr int most_children = Most;
     static constexpr size_t team_bytes = sizeof(result);
 
@@ -163,19 +173,24 @@ template <int Most, size_t TaskBytes, size_t Bytes, size_t Align> struct by_team
         return divide_task<Most>(t, children, team.rank(), team.size());
     }
     DPR_POLICY result base(const dpr::no_data &, const task &t, const dpr::team &team) {
-        return share(t, dpr::results<by_team>(nullptr, 0), 0, team);
+        return join_by_team<Most, result>(t, dpr::results<by_team>(nullptr, 0), 0, team);
     }
     DPR_POLICY result combine(const dpr::no_data &, const task &t, dpr::results<by_team> results, int n,
                               const dpr::team &team) {
-        return share(t, results, n, team);
+        return join_by_team<Most, result>(t, results, n, team);
     }
-    DPR_BOTH static result share(const task &t, dpr::results<by_team> results, int n, const dpr::team &team) {
-        const uint64_t hash = hash_of(t);
-        auto *shared = team.memory<result>();
-        for (int k = static_cast<int>(team.rank()); k < result::count; k += static_cast<int>(team.size()))
-            shared->at[k] = join<Most, number>(hash, results, n, k);
-        team.sync();
-        return *shared;
+};
+
+/* One thread divides a task, solves base cases, and calls serial(). */
+template <int Most, size_t TaskBytes, size_t Bytes, size_t Align>
+struct joined_by_team : serial_too<Most, TaskBytes, Bytes, Align> {
+    using typename serial_too<Most, TaskBytes, Bytes, Align>::result;
+    using task = words<TaskBytes>;
+    static constexpr size_t team_bytes = sizeof(result);
+
+    DPR_POLICY result combine(const dpr::no_data &, const task &t, dpr::results<joined_by_team> results, int n,
+                              const dpr::team &team) {
+        return join_by_team<Most, result>(t, results, n, team);
     }
 };
 
@@ -185,11 +200,31 @@ template <int Most, size_t TaskBytes> struct folding {
     static constexpr int most_children = Most;
     static constexpr dpr_op fold = DPR_SUM;
 
-    DPR_POLICY int divide(const dpr::no_data &, const task &t, dpr::children<folding> children) {
+    template <class Children> DPR_POLICY int divide(const dpr::no_data &, const task &t, Children children) {
         return divide_task<Most>(t, children);
     }
     DPR_POLICY result base(const dpr::no_data &, const task &t) { return mixed(hash_of(t) ^ 1); }
     DPR_POLICY result part(const dpr::no_data &, const task &t) { return mixed(hash_of(t) ^ 2); }
+};
+
+template <int Most, size_t TaskBytes> struct folding_serially : folding<Most, TaskBytes> {
+    using plain = folding<Most, TaskBytes>;
+    using typename plain::result;
+    using typename plain::task;
+    static constexpr uint64_t cutoff = 1;
+
+    DPR_POLICY uint64_t cost(const dpr::no_data &, const task &t) { return levels_of(t); }
+    DPR_POLICY result serial(const dpr::no_data &data, const task &t) {
+        const uint64_t hash = hash_of(t);
+        const int n = count_children<Most>(hash, levels_of(t));
+        result sum = n == 0 ? plain::base(data, t) : plain::part(data, t);
+        for (int i = 0; i < n; ++i) {
+            task child;
+            make_child(child, t, hash, i);
+            sum += plain::base(data, child);
+        }
+        return sum;
+    }
 };
 
 /* The threads share the words of a base case. */
@@ -286,14 +321,18 @@ const random_policy *random_policy_at(size_t i) {
         describe<joining<2, 40, 24, 2>>("joining 2 40 24 2"),
         describe<joining<3, 24, 64, 16>>("joining 3 24 64 16"),
         describe<joining<3, 200, 8, 4>>("joining 3 200 8 4"),
+        describe<joining<254, 4, 4, 4>>("joining 254 4 4 4"),
+        describe<joining<255, 4, 4, 4>>("joining 255 4 4 4"),
         describe<joining<300, 4, 8, 8>>("joining 300 4 8 8"),
         describe<costing<2, 8, 1, 1>>("costing 2 8 1 1"),
         describe<costing<8, 4, 24, 8>>("costing 8 4 24 8"),
         describe<serial_too<3, 40, 8, 8>>("serial_too 3 40 8 8"),
         describe<by_team<1, 200, 24, 8>>("by_team 1 200 24 8"),
         describe<by_team<300, 40, 64, 16>>("by_team 300 40 64 16"),
+        describe<joined_by_team<4, 24, 64, 8>>("joined_by_team 4 24 64 8"),
         describe<folding<2, 4>>("folding 2 4"),
         describe<folding<8, 24>>("folding 8 24"),
+        describe<folding_serially<3, 24>>("folding_serially 3 24"),
         describe<folding_by_team<3, 40>>("folding_by_team 3 40"),
     };
     return i < sizeof all / sizeof *all ? &all[i] : nullptr;

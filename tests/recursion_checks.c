@@ -52,6 +52,24 @@ void expect_random_trees(const random_policy *p, dpr_ctx *ctx, const dpr_recursi
     free(expected);
 }
 
+/* Word i is i times this. */
+static uint32_t bulk_factor(uint64_t task) {
+    return task == 0 ? 1 : 3 * bulk_factor(task - 1) + bulk_factor(task / 2);
+}
+
+void expect_large_result(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recursion_report *report) {
+    const uint64_t root = 9;
+    const uint32_t factor = bulk_factor(root);
+    bulk_result *result = calloc(1, sizeof *result);
+    uint64_t wrong = 0;
+    EXPECT_STATUS(DPR_OK, bulk_run(ctx, &root, 1, NULL, result, options, report, NULL));
+    for (uint32_t i = 0; i < BULK; i++)
+        wrong += result->at[i] != i * factor;
+    EXPECT_EQ_U64(0, wrong);
+    EXPECT_EQ_U64(root, report->deepest);
+    free(result);
+}
+
 void note_event(void *user, const dpr_recursion_event *e) {
     events *seen = user;
     const int is_named = strcmp(e->what, "divide") == 0 || strcmp(e->what, "solve") == 0;

@@ -15,6 +15,9 @@ void expect_folds(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recurs
 void expect_random_trees(const random_policy *p, dpr_ctx *ctx, const dpr_recursion_options *options,
                          dpr_recursion_report *report, uint64_t seed, size_t n);
 
+/* Solves one task whose result has hundreds of thousands of bytes. */
+void expect_large_result(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recursion_report *report);
+
 /* Counts events, and checks them. */
 typedef struct events {
     uint64_t count, wrong;

@@ -167,10 +167,38 @@ struct team_fold {
         const int n = tree::children_of(shape, t);
         for (int i = static_cast<int>(team.rank()); i < n; i += static_cast<int>(team.size()))
             children[i] = tree::child(t, i);
-        return n;
+        return shape.wrong != 0 && t.depth == shape.wrong ? shape.returned : n;
     }
     DPR_POLICY result base(const data &, const task &t) { return fold_value<result>(t); }
     DPR_POLICY result part(const data &, const task &t) { return fold_value<result>(t); }
+};
+
+/* ---- Large results ---- */
+
+struct bulk {
+    using task = uint64_t;
+    using result = bulk_result;
+    static constexpr int most_children = 2;
+
+    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<bulk> children) {
+        if (n == 0)
+            return 0;
+        children[0] = n - 1;
+        children[1] = n / 2;
+        return 2;
+    }
+    DPR_POLICY result base(const dpr::no_data &, const task &) {
+        result r;
+        for (int i = 0; i < BULK; ++i)
+            r.at[i] = static_cast<uint32_t>(i);
+        return r;
+    }
+    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<bulk> results, int) {
+        result r;
+        for (int i = 0; i < BULK; ++i)
+            r.at[i] = 3 * results[0].at[i] + results[1].at[i];
+        return r;
+    }
 };
 
 /* ---- Costs ---- */
@@ -349,6 +377,7 @@ DPR_RECURSION(cut_ladder, cut_ladder)
     DPR_RECURSION(fold_##OP, folding_##OP)
 FOLDS(FOLD_DEFINE)
 DPR_RECURSION(team_fold, team_fold)
+DPR_RECURSION(bulk, bulk)
 DPR_RECURSION(parts, parts)
 DPR_RECURSION(parts_sum, parts_sum)
 DPR_RECURSION(star, star)

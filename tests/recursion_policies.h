@@ -44,6 +44,9 @@ tree_result tree_reference(const tree_shape *shape, tree_task task);
 DPR_RECURSION_DECLARE(chain, uint64_t, void, uint64_t);
 DPR_RECURSION_DECLARE(other_chain, uint64_t, void, uint64_t); /* the same, of which no other runs are known */
 
+/* The same, with kernels for devices of compute capability 7.5 alone (other_architecture.cu). */
+DPR_RECURSION_DECLARE(elsewhere, uint64_t, void, uint64_t);
+
 /* Task n > 0 has the children n - 1 and 0; the result is the number of tasks. */
 DPR_RECURSION_DECLARE(ladder, uint64_t, void, uint64_t);
 
@@ -66,6 +69,14 @@ DPR_RECURSION_DECLARE(team_fold, tree_task, tree_shape, uint64_t);
 
 /* Whether the folded result of a tree, cast to int64_t, is right. `op` is an entry of FOLDS. */
 int is_folded(const tree_shape *shape, tree_task root, dpr_op op, int64_t result);
+
+/* Task n > 0 has the children n - 1 and n / 2. Word i of a result is i in a base case; else it is three times that of
+ * the first child and that of the second. A result is larger than the shared memory of a block. */
+enum { BULK = 100000 };
+typedef struct bulk_result {
+    uint32_t at[BULK];
+} bulk_result;
+DPR_RECURSION_DECLARE(bulk, uint64_t, void, bulk_result);
 
 /* A task of several units is divided into 2 to PARTS_MOST parts of uneven sizes, which a hash describes, and costs as
  * many units as it has. `order` depends on the order of the children. parts_sum folds a value of each unit. */

@@ -146,6 +146,7 @@ void expect_runs(void (*expect)(const sizes &, uint64_t, unsigned)) {
 TEST(DeviceWarp, persistent) {
     expect_runs(expect_persistent<tree>);
     expect_runs(expect_persistent<fold_tree>);
+    expect_runs(expect_persistent<team_tree>);
 }
 
 /* Trees of any size, of which the warp solves those with at most 100 tasks at once. Without an arena it can do nothing
@@ -191,6 +192,7 @@ TEST(DeviceWarp, few_tasks_at_once) {
 TEST(DeviceWarp, phases) {
     expect_runs(expect_phases<tree>);
     expect_runs(expect_phases<fold_tree>);
+    expect_runs(expect_phases<team_tree>);
 }
 
 } // namespace

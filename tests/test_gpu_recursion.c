@@ -107,15 +107,32 @@ GPU_TEST(less_stack_than_at_loading) {
     EXPECT_TRUE(gpu_context_pop() && gpu_context_destroy(fresh));
 }
 
+/* What the smallest arenas have no room for is counted. */
 GPU_TEST(any_arena_gives_the_same_bits) {
     static const tree_shape small = {.deepest = 15, .chance = 90, .most = TREE_MOST};
     for (uint64_t arena = 1; arena <= 64; arena++) {
+        const size_t n = arena < 3 ? arena : 3;
         s->options.arena_tasks = arena;
-        expect_trees(s, &small, arena, arena < 3 ? arena : 3);
+        expect_trees(s, &small, arena, n);
+        expect_folds(s->ctx, &s->options, &s->report, &small, arena, n);
     }
-    for (uint64_t arena = 100; arena < 400000; arena *= 8) {
-        s->options.arena_tasks = arena;
-        expect_trees(s, &large, arena, 90);
+    for (uint64_t arena = 100; arena < 400000; arena *= 8)
+        for (int teams = 0; teams < 2; teams++) {
+            s->options.arena_tasks = arena;
+            expect_trees_by(s, teams, &large, arena, teams ? 2 : 90);
+            EXPECT_TRUE(arena > 100 || s->report.serialised > 0);
+        }
+}
+
+/* Of every kind, and short enough for compute-sanitizer. */
+GPU_TEST(short_runs) {
+    static const tree_shape small = {.deepest = 6, .chance = 100, .most = TREE_MOST};
+    static const uint64_t arenas[] = {0, 40, 3};
+    for (size_t i = 0; i < LENGTH(arenas); i++) {
+        s->options.arena_tasks = arenas[i];
+        for (int teams = 0; teams < 2; teams++)
+            expect_trees_by(s, teams, &small, i, 3);
+        expect_folds(s->ctx, &s->options, &s->report, &small, i, 3);
     }
 }
 
@@ -146,6 +163,23 @@ GPU_TEST(chains) {
         EXPECT_EQ_U64(root + 1, result);
         EXPECT_EQ_U64(root, s->report.deepest);
         EXPECT_EQ_U64(root + 1, s->report.tasks);
+    }
+}
+
+/* Of a binary tree, level k has 2^k tasks. */
+GPU_TEST(levels_are_counted) {
+    const uint64_t root = 20;
+    uint64_t result = 0;
+    EXPECT_STATUS(DPR_OK, binary_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+    EXPECT_EQ_U64((UINT64_C(2) << root) - 1, result);
+    if (is_engine(s, "naive")) {
+        EXPECT_EQ_U64(0, s->report.levels);
+        EXPECT_EQ_U64(0, s->report.widest);
+    } else if (is_engine(s, "persistent")) { /* which divides levels again when few lanes have tasks */
+        EXPECT_TRUE(s->report.levels >= 10 && s->report.widest >= 1024);
+    } else {
+        EXPECT_TRUE(s->report.levels >= 10);
+        EXPECT_EQ_U64(UINT64_C(1) << s->report.levels, s->report.widest);
     }
 }
 

@@ -82,13 +82,27 @@ TEST(GpuRecursion, nested_launches_that_are_allowed) {
     tear_down(s);
 }
 
-/* The graph launches itself: the host would launch ten phases and more. */
-static void expect_graph_of_its_own(scene *s) {
-    const uint64_t root = 100;
+/* The levels that no block divides alone are launched by the graph itself, or by kernels. The host would launch eight
+ * phases, and then look whether more are left. */
+static void expect_launches_by_device(scene *s) {
+    enum { BY_HOST = 3, PHASES = 8 };
+    const uint64_t root = 14;
     uint64_t result = 0;
-    EXPECT_STATUS(DPR_OK, chain_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
-    EXPECT_EQ_U64(101, result);
-    EXPECT_EQ_U64(3, s->report.launches);
+    EXPECT_STATUS(DPR_OK, binary_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+    EXPECT_EQ_U64((UINT64_C(2) << root) - 1, result);
+    EXPECT_TRUE(s->report.widest >= 4096);
+    if (is_engine(s, "graph"))
+        EXPECT_EQ_U64(BY_HOST, s->report.launches);
+    else
+        EXPECT_TRUE(s->report.launches > BY_HOST && s->report.launches < BY_HOST + PHASES);
+}
+
+TEST(GpuRecursion, kernels_launch_levels) {
+    scene with_gpu, *s = &with_gpu;
+    NEED_GPU();
+    set_up(s, "level");
+    expect_launches_by_device(s);
+    tear_down(s);
 }
 
 /* Measuring leaves no nested launches pending, so graphs launch themselves afterwards. */
@@ -98,7 +112,7 @@ TEST(GpuRecursion, graphs_launch_themselves_after_measuring) {
     set_up(s, "graph");
     const dpr_recursion_call call = {.ctx = s->ctx};
     dpr_costs_measure_nested(&call);
-    expect_graph_of_its_own(s);
+    expect_launches_by_device(s);
     tear_down(s);
 }
 
@@ -114,7 +128,7 @@ TEST(GpuRecursion, threads_with_graphs_and_nested_launches) {
     scene with_gpu, *s = &with_gpu;
     NEED_GPU();
     set_up(s, "graph");
-    expect_graph_of_its_own(s);
+    expect_launches_by_device(s);
     tear_down(s);
     stress_recursions(0, "graph naive level", gpu_stream_create);
 }

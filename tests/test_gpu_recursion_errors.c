@@ -5,11 +5,21 @@
 #include "apart.h"
 #include "gpu_memory.h"
 #include "gpu_recursion_scene.h"
+#include "plan/planner.h"
+#include "recursion_checks.h"
 
-/* A run of trees, by lanes or teams, in which divide() returns a wrong number at some depth. */
-static void expect_wrong_number(scene *s, int teams, const tree_shape *shape) {
+/* Runs trees, by lanes or teams, whose results are joined or folded. */
+static dpr_status run_trees(scene *s, int teams, int folds, const tree_task *roots, size_t n, const tree_shape *shape,
+                            tree_result *results) {
+    uint64_t *sums = (uint64_t *)results;
+    return folds ? (teams ? team_fold_run : fold_DPR_SUM_run)(s->ctx, roots, n, shape, sums, &s->options, NULL, NULL)
+                 : (teams ? team_tree_run : tree_run)(s->ctx, roots, n, shape, results, &s->options, NULL, NULL);
+}
+
+/* divide() returns a wrong number at some depth: that of children of a single root, or further down. */
+static void expect_wrong_number(scene *s, int teams, int folds, const tree_shape *shape) {
     enum { ROOTS = 300 };
-    const size_t n = teams ? ROOTS / 20 : ROOTS;
+    const size_t n = shape->wrong == 1 ? 1 : teams ? ROOTS / 20 : ROOTS;
     tree_task roots[ROOTS];
     static tree_result results[ROOTS], untouched[ROOTS];
     char text[32];
@@ -17,8 +27,7 @@ static void expect_wrong_number(scene *s, int teams, const tree_shape *shape) {
         roots[i] = (tree_task){i, 0, 0};
         results[i] = untouched[i] = (tree_result){77, 77};
     }
-    EXPECT_STATUS(DPR_ERR_DIVIDE,
-                  (teams ? team_tree_run : tree_run)(s->ctx, roots, n, shape, results, &s->options, NULL, NULL));
+    EXPECT_STATUS(DPR_ERR_DIVIDE, run_trees(s, teams, folds, roots, n, shape, results));
     (void)snprintf(text, sizeof text, "returned %d", shape->returned);
     EXPECT_CONTAINS(dpr_last_error(), text);
     EXPECT_EQ_BYTES(untouched, results, n * sizeof *results);
@@ -28,14 +37,13 @@ static void expect_wrong_number(scene *s, int teams, const tree_shape *shape) {
 GPU_TEST(wrong_numbers_of_children) {
     static const int32_t wrong[] = {-1, TREE_MOST + 1, INT32_MAX, INT32_MIN};
     for (size_t i = 0; i < LENGTH(wrong); i++)
-        for (uint32_t depth = 1; depth < 40; depth += 12) {
-            tree_shape shape = large;
-            shape.wrong = depth;
-            shape.returned = wrong[i];
-            expect_wrong_number(s, 0, &shape);
-            if (i % 2)
-                expect_wrong_number(s, 1, &shape);
-        }
+        for (uint32_t depth = 1; depth < 40; depth += 12)
+            for (int by = 0; by < 4; by++) {
+                tree_shape shape = large;
+                shape.wrong = depth;
+                shape.returned = wrong[i];
+                expect_wrong_number(s, by % 2, by / 2, &shape);
+            }
 }
 
 GPU_TEST(limits) {
@@ -148,6 +156,35 @@ GPU_TEST(too_many_children_for_shared_memory) {
     EXPECT_TRUE(strcmp("cpu", s->report.engine) == 0 || strcmp("serial", s->report.engine) == 0);
     EXPECT_EQ_U64(11, result);
 }
+
+GPU_TEST(results_too_large_for_shared_memory) {
+    const uint64_t root = 9;
+    static bulk_result result, untouched;
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, bulk_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "no room in shared memory");
+    EXPECT_EQ_BYTES(&untouched, &result, sizeof result);
+    s->options.engine = NULL;
+    expect_large_result(s->ctx, &s->options, &s->report);
+}
+
+/* If the library chooses, the policy runs on the CPU. `level` and `naive` would need relocatable code. */
+static void code_for_another_architecture(scene *s) {
+    const uint64_t root = 100;
+    uint64_t result = 5;
+    const dpr_gpu_caps *gpu = &dpr_ctx_machine(s->ctx)->caps.gpu;
+    if (gpu->cc_major == 7 && gpu->cc_minor == 5)
+        SKIP("the device is of the architecture that the policy is compiled for");
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, elsewhere_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "recursion \"elsewhere\" has no kernel for device 0");
+    EXPECT_EQ_U64(5, result);
+    s->options.engine = NULL;
+    EXPECT_STATUS(DPR_OK, elsewhere_run(s->ctx, &root, 1, NULL, &result, &s->options, &s->report, NULL));
+    EXPECT_EQ_U64(101, result);
+    EXPECT_TRUE(strcmp("cpu", s->report.engine) == 0 || strcmp("serial", s->report.engine) == 0);
+}
+ENGINE_TEST(persistent, code_for_another_architecture)
+ENGINE_TEST(host, code_for_another_architecture)
+ENGINE_TEST(graph, code_for_another_architecture)
 
 /* ---- Runs that are given up ---- */
 

@@ -77,29 +77,31 @@ class Policies(unittest.TestCase):
 
     def test_mistakes(self):
         mistakes = (
-            ("lacks a constant `most_children`", {"most_children": None}),
-            ("`most_children` must be from 1", {"most_children": "static constexpr int most_children = 0;"}),
-            ("`most_children` must be an integer", {"most_children": "static constexpr double most_children = 2.5;"}),
-            ("`cutoff` is a cost", {"more": COST + SERIAL + "static constexpr int cutoff = -1;"}),
+            ("lacks a constant 'most_children'", {"most_children": None}),
+            ("'most_children' must be from 1", {"most_children": "static constexpr int most_children = 0;"}),
+            ("'most_children' must be from 1 to 2147483647",
+             {"most_children": "static constexpr uint64_t most_children = 1ull << 31;"}),
+            ("'most_children' must be an integer", {"most_children": "static constexpr double most_children = 2.5;"}),
+            ("'cutoff' is a cost", {"more": COST + SERIAL + "static constexpr int cutoff = -1;"}),
             ("may have 1 MiB at most", {"result": "struct result { char x[(1 << 20) + 1]; };"}),
             ("may have 1 MiB at most", {"task": "struct task { char x[(1 << 20) + 1]; };"}),
-            ("lacks a type `task`", {"task": None}),
-            ("lacks a type `result`", {"result": None}),
-            ("`task` must be plain data", {"task": "using task = std::string;"}),
-            ("`result` must be plain data", {"result": "using result = std::string;"}),
-            ("lacks `DPR_POLICY int divide(", {"divide": None}),
-            ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "int64_t divide")}),
-            ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("int divide", "double divide")}),
-            ("divide() must return `int`",
+            ("lacks a type 'task'", {"task": None}),
+            ("lacks a type 'result'", {"result": None}),
+            ("'task' must be plain data", {"task": "using task = std::string;"}),
+            ("'result' must be plain data", {"result": "using result = std::string;"}),
+            ("lacks 'DPR_POLICY int divide(", {"divide": None}),
+            ("divide() must return 'int'", {"divide": RIGHT["divide"].replace("int divide", "int64_t divide")}),
+            ("divide() must return 'int'", {"divide": RIGHT["divide"].replace("int divide", "double divide")}),
+            ("divide() must return 'int'",
              {"divide": "DPR_POLICY int64_t divide(const dpr::no_data &, const task &, dpr::children<wrong>, "
                         "const dpr::team &) { return 0; }"}),
-            ("lacks `DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
-            ("lacks `DPR_POLICY result base(", {"base": None}),
-            ("lacks `DPR_POLICY result combine(", {"combine": None}),
-            ("has combine() and `fold`", {"more": FOLD}),
-            ("has combine() and `fold`", {"combine": RIGHT["combine"].replace(", int)", ")"), "more": FOLD}),
-            ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD.replace("SUM", "MEAN")}),
-            ("`fold` must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
+            ("lacks 'DPR_POLICY int divide(", {"divide": RIGHT["divide"].replace("const task &,", "")}),
+            ("lacks 'DPR_POLICY result base(", {"base": None}),
+            ("lacks 'DPR_POLICY result combine(", {"combine": None}),
+            ("has combine() and 'fold'", {"more": FOLD}),
+            ("has combine() and 'fold'", {"combine": RIGHT["combine"].replace(", int)", ")"), "more": FOLD}),
+            ("'fold' must be DPR_SUM, ", {"combine": None, "more": FOLD.replace("SUM", "MEAN")}),
+            ("'fold' must be DPR_SUM, ", {"combine": None, "more": FOLD, "result": "using result = double;"}),
             ("serial() must be ", {"more": SERIAL}),
             ("serial() must be ", {"more": COST + SERIAL.replace("const task &", "int *")}),
             ("cost() must be ", {"more": COST.replace("const dpr::no_data &, ", "")}),
@@ -108,24 +110,24 @@ class Policies(unittest.TestCase):
             ("cost() must be ", {"more": COST.replace("uint64_t", "bool")}),
             ("the policy has no serial()", {"more": CUTOFF}),
             ("the policy has no serial()", {"more": COST + CUTOFF}),
-            ("`task` and `result` may be aligned to 16 bytes", {"task": ALIGNED.format("task")}),
-            ("`task` and `result` may be aligned to 16 bytes", {"result": ALIGNED.format("result")}),
-            ("`data` may be aligned to 16 bytes", {"task": RIGHT["task"] + ALIGNED.format("data")}),
-            ("`data` must be plain data", {"task": RIGHT["task"] + "using data = std::string;"}),
-            ("`data` may have 3072 bytes at most", {"task": RIGHT["task"] + "struct data { char bytes[3073]; };"}),
+            ("'task' and 'result' may be aligned to 16 bytes", {"task": ALIGNED.format("task")}),
+            ("'task' and 'result' may be aligned to 16 bytes", {"result": ALIGNED.format("result")}),
+            ("'data' may be aligned to 16 bytes", {"task": RIGHT["task"] + ALIGNED.format("data")}),
+            ("'data' must be plain data", {"task": RIGHT["task"] + "using data = std::string;"}),
+            ("'data' may have 3072 bytes at most", {"task": RIGHT["task"] + "struct data { char bytes[3073]; };"}),
             ("part() must be ", {"more": PART}),
-            ("`team_bytes` must be from 0", {"more": "static constexpr size_t team_bytes = 32769;"}),
-            ("`team_bytes` must be from 0", {"more": "static constexpr int team_bytes = -1;"}),
-            ("`task` must be plain data", {"task": "using task = int[4];"}),
-            ("`result` must be plain data", {"result": "using result = int[4];"}),
-            ("`task` must be plain data that can be assigned", {"task": UNASSIGNED.format("task")}),
-            ("`result` must be plain data that can be assigned", {"result": UNASSIGNED.format("result")}),
-            ("`most_children` must be an integer", {"most_children": "static int most_children;"}),
-            ("`most_children` must be an integer", {"most_children": "static const int most_children;"}),
-            ("`cutoff` must be an integer constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
-            ("`fold` must be a constant", {"combine": None, "more": "static dpr_op fold;"}),
-            ("`host_data` must be an integer constant", {"more": "static bool host_data;"}),
-            ("`team_bytes` must be an integer constant", {"more": "static size_t team_bytes;"}),
+            ("'team_bytes' must be from 0", {"more": "static constexpr size_t team_bytes = 32769;"}),
+            ("'team_bytes' must be from 0", {"more": "static constexpr int team_bytes = -1;"}),
+            ("'task' must be plain data", {"task": "using task = int[4];"}),
+            ("'result' must be plain data", {"result": "using result = int[4];"}),
+            ("'task' must be plain data that can be assigned", {"task": UNASSIGNED.format("task")}),
+            ("'result' must be plain data that can be assigned", {"result": UNASSIGNED.format("result")}),
+            ("'most_children' must be an integer", {"most_children": "static int most_children;"}),
+            ("'most_children' must be an integer", {"most_children": "static const int most_children;"}),
+            ("'cutoff' must be an integer constant", {"more": COST + SERIAL + "static const uint64_t cutoff;"}),
+            ("'fold' must be a constant", {"combine": None, "more": "static dpr_op fold;"}),
+            ("'host_data' must be an integer constant", {"more": "static bool host_data;"}),
+            ("'team_bytes' must be an integer constant", {"more": "static size_t team_bytes;"}),
             ("cost() must be ", {"more": "static uint64_t cost(); static uint64_t cost(int *);"}),
             ("serial() must be ", {"more": COST + "static result serial(); static result serial(int *);"}),
             ("part() must be ", {"combine": None, "more": FOLD + "static result part(); static result part(int *);"}))
@@ -137,9 +139,19 @@ class Policies(unittest.TestCase):
             self.assertNotEqual(code, 0)
             found = failed_assertions(messages)
             for i, (wanted, parts) in enumerate(some):
-                # nvcc prints ? for `
-                sentences = "\n".join(found.get(i, [])).replace("`", "?")
-                self.assertIn(wanted.replace("`", "?"), sentences, (parts, messages))
+                self.assertIn(wanted, "\n".join(found.get(i, [])), (parts, messages))
+
+    def test_first_error(self):
+        """Functions that use a type which is missing are compiled before the policy is checked."""
+        for name, function, statement in (("task", "divide", "children[0] = 1"), ("result", "combine", "results[0]")):
+            parts = {part: re.sub(rf"\b{name}\b", "int", text) for part, text in RIGHT.items()}
+            parts[function] = (parts[function].replace("<wrong>", f"<wrong> {statement.split('[', maxsplit=1)[0]}")
+                               .replace("return", statement + "; return"))
+            parts[name] = None
+            code, messages = compile_policies([parts])
+            self.assertNotEqual(code, 0)
+            errors = [line for line in messages.splitlines() if "error" in line]
+            self.assertIn(f"lacks a type '{name}'", errors[0])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include "recursion/engines.h"
@@ -25,6 +26,23 @@ static atomic_long memory_pages; /* that the machine is said to have; 0: what it
 long __wrap_sysconf(int name) {
     const long pages = atomic_load(&memory_pages);
     return name == _SC_PHYS_PAGES && pages > 0 ? pages : __real_sysconf(name);
+}
+
+/* Now and then a thread that takes a lock waits first, for a random time, if this is not 0. */
+static atomic_uint schedule;
+
+int __real_pthread_mutex_lock(pthread_mutex_t *lock);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock);
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *lock) {
+    unsigned dice = atomic_load_explicit(&schedule, memory_order_relaxed);
+    if (dice != 0) {
+        dice = dice * 1664525u + 1013904223u;
+        atomic_store_explicit(&schedule, dice | 1, memory_order_relaxed);
+        if (dice >> 29 == 0)
+            (void)thrd_sleep(&(struct timespec){.tv_nsec = dice >> 12 & 0xffff}, NULL);
+    }
+    return __real_pthread_mutex_lock(lock);
 }
 
 static const char *const engines[] = {"serial", "cpu"};
@@ -74,12 +92,26 @@ TEST(Recursion, random_trees) {
 /* With 90 of 256 and at most 6 children a tree grows until the limit of its depth. */
 static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST};
 
+/* From an arena that the roots fill on. */
 TEST(Recursion, any_arena_gives_the_same_bits) {
-    for (uint64_t arena = 5; arena < 300; arena += 59) {
+    static const tree_shape small = {.deepest = 15, .chance = 90, .most = TREE_MOST};
+    for (uint64_t arena = 5; arena < 300; arena += arena < 64 ? 1 : 59) {
         scene s = begin("cpu");
         s.options.threads = 4;
         s.options.arena_tasks = arena;
-        expect_trees(&s, &large, 7);
+        expect_trees(&s, &small, arena);
+        expect_folds(s.ctx, &s.options, &s.report, &small, arena, 5);
+        if (arena % 59 == 5)
+            expect_trees(&s, &large, 7);
+        end(&s);
+    }
+}
+
+TEST(Recursion, large_results) {
+    for (int e = 0; e < 2; e++) {
+        scene s = begin(engines[e]);
+        s.options.threads = 3;
+        expect_large_result(s.ctx, &s.options, &s.report);
         end(&s);
     }
 }
@@ -111,6 +143,21 @@ TEST(Recursion, threads_without_work_take_some) {
     }
     EXPECT_TRUE(steals > 0);
     end(&s);
+}
+
+TEST(Recursion, random_schedules) {
+    uint64_t steals = 0;
+    for (unsigned seed = 0; seed < 120; seed++) {
+        scene s = begin("cpu");
+        s.options.threads = 2 + (int)seed % 5;
+        s.options.arena_tasks = seed % 3 == 0 ? 0 : 5 + 10 * (uint64_t)seed;
+        atomic_store(&schedule, 2 * seed + 1);
+        expect_trees(&s, &large, seed);
+        atomic_store(&schedule, 0);
+        steals += s.report.steals;
+        end(&s);
+    }
+    EXPECT_TRUE(steals > 0);
 }
 
 /* An arena that the root fills leaves no room to write tasks out for threads that ask for some. */

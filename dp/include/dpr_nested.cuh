@@ -303,10 +303,10 @@ __device__ bool put_in_line(const dpr_launcher &launcher, const dpr_waiting_call
 template <dpr_op O, dpr_dtype D, dpr_nan N, class Then>
 __device__ outcome reduce(const dpr_launcher &launcher, cudaStream_t order, const storage_of<D> *in,
                           result_of<O, D> *out, uint64_t count, const Then &then) {
-    static_assert(cuda::std::is_trivially_copyable_v<Then>, "`then` is copied to the launched kernel byte by byte");
+    static_assert(cuda::std::is_trivially_copyable_v<Then>, "'then' is copied to the launched kernel byte by byte");
     static_assert(sizeof(Then) <= DPR_LAUNCHER_THEN_BYTES && alignof(Then) <= 8,
                   "`then` is larger than a launch can hold");
-    static_assert(stack_bytes_of<Then> <= DPR_LAUNCHER_THEN_STACK, "`then` takes more stack than a launched grid has");
+    static_assert(stack_bytes_of<Then> <= DPR_LAUNCHER_THEN_STACK, "'then' takes more stack than a launched grid has");
     dpr_waiting_call call;
     call.in = in;
     call.out = out;

@@ -214,11 +214,11 @@ double dpr_costs_levels(const dpr_recursion_call *call, uint64_t tasks) {
 
 /* The grid's first warp solves up to 64 tasks alone. For more, the grid of an H100 takes about 0.6 ms (fib(30)) to 3.4
  * ms (fib(40)): a time for meetings, and one for each task. In a narrow tree a level takes it 3.3 us: from 117 levels
- * on, that is more than these meetings. */
-double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks, double levels) {
+ * on, that is more than these meetings. fib's tasks and results are small enough for all lanes that an SM may have. */
+double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks, double levels, unsigned lanes) {
     enum { FEW = 64 };
     const double launch = 15e-6 * costs->launch / assumed.launch,
                  meetings = fmax(385e-6, 3.3e-6 * levels) * costs->meeting / assumed.meeting,
-                 task = 10e-12 * costs->queue / assumed.queue;
+                 task = 10e-12 * costs->queue / assumed.queue * DPR_MOST_LANES / lanes;
     return tasks <= FEW ? launch : launch + meetings + task * (double)tasks;
 }

@@ -52,7 +52,7 @@ double dpr_costs_scale(const dpr_recursion_call *call, double on_h200);
 double dpr_costs_levels(const dpr_recursion_call *call, uint64_t tasks);
 
 /* About what a first run of engine `persistent` takes for so many tasks of the cheapest kind, in at least so many
- * levels, at these costs. */
-double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks, double levels);
+ * levels, at these costs, if the tasks' sizes leave an SM room for so many lanes. */
+double dpr_costs_persistent(const dpr_costs *costs, uint64_t tasks, double levels, unsigned lanes);
 
 #endif

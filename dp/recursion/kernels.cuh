@@ -31,7 +31,7 @@ template <class P> int find_persistent(unsigned shared_bytes, void **function) {
 
 template <class P> int find_phase(void **function, size_t *stack_bytes) {
     const auto *kernel = reinterpret_cast<const void *>(phase_kernel<P>);
-    cudaFuncAttributes attributes;
+    cudaFuncAttributes attributes = {};
     const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
     *stack_bytes = attributes.localSizeBytes;
     return error == cudaSuccess ? function_of(kernel, function) : static_cast<int>(error);

@@ -407,7 +407,7 @@ template <class P> struct lane {
 
     /* What happens seldom is a call with a copy of the lane, so that the lane itself can stay in registers. */
     enum class detour { restore, overflow, share, leave };
-    static __device__ __noinline__ lane take(detour way, lane l) {
+    static __device__ __noinline__ lane after(detour way, lane l) {
         if (way == detour::restore)
             l.restore();
         else if (way == detour::overflow)
@@ -419,7 +419,7 @@ template <class P> struct lane {
         return l;
     }
     __device__ void go(detour way) {
-        const lane l = take(way, *this);
+        const lane l = after(way, *this);
         root = l.root;
         frames = l.frames;
         base = l.base;

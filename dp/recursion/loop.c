@@ -17,7 +17,8 @@ typedef struct loop {
     CUgraph body;
 } loop;
 
-/* The loop's body is done at least once. */
+/* The loop's body is done at least once. It does one phase, and condition.cu ends the loop after the last one, or after
+ * an error: phases.cuh says why there is a last one. */
 static CUresult add_loop(CUgraph graph, const CUgraphNode *after, size_t count, loop *out) {
     const dpr_driver_calls *driver = dpr_driver();
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};

@@ -138,10 +138,13 @@ static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     return dpr_costs_scale(call, 9e-6) + dpr_costs_levels(call, tasks);
 }
 
-/* A first run is by a whole grid. */
+/* A first run is by a whole grid. What a team does is no task of the cheapest kind, so teams count as all lanes. */
 static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
+    const dpr_recursion_kernels *gpu = call->recursion->gpu;
     const dpr_costs costs = dpr_costs_here(call);
-    return dpr_costs_persistent(&costs, tasks, dpr_engine_levels(call, tasks));
+    unsigned slots;
+    return dpr_costs_persistent(&costs, tasks, dpr_engine_levels(call, tasks),
+                                gpu->teams ? DPR_MOST_LANES : choose_threads(call, gpu->most_lanes, &slots));
 }
 
 const dpr_engine dpr_engine_persistent = {

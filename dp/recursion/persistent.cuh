@@ -24,10 +24,12 @@
  *
  * The kernel ends. A round in which no lane has a task at the end, and which left none, is the last. A round solves or
  * divides each task that is pending at its beginning, and no task twice, so there are at most as many rounds as tasks.
- * A lane's loop ends with `max_tasks` at the latest, or when the run's time is up, or when another lane has set the
- * error. Blocks wait for each other at meetings and barriers of the grid alone, at which all of them arrive, because a
- * cooperative launch has all of them on the device: a wait is as long as the others' loops. Only a function of the
- * policy that does not return can make it longer, and then the host gives the run up (job.c). */
+ * A lane's loop ends when its tasks are solved. A recursion that goes on for ever comes to the limit of the depth,
+ * which every run has, to that of the tasks, if one is set, or to the end of the run's time, which is a day at most;
+ * and lanes look for errors of others. Blocks wait for each other at meetings and barriers of the grid alone, at which
+ * all of them arrive, because a cooperative launch has all of them on the device: a wait is as long as the others'
+ * loops. Only a function of the policy that does not return can make it longer, and then the host gives the run up
+ * (job.c). */
 #ifndef DPR_DP_PERSISTENT_CUH
 #define DPR_DP_PERSISTENT_CUH
 
@@ -130,8 +132,9 @@ template <class P> struct end_of_round {
 
 /* The run is reported, and all blocks know it: the last one leaves the arena zero. */
 __device__ inline void clear_arena(dpr_arena &a) {
+    const cuda::atomic_ref<unsigned, cuda::thread_scope_device> arrived(a.ticket);
     __syncthreads(); /* all threads have read it */
-    if (threadIdx.x == 0 && atomicAdd(&a.ticket, 1) == gridDim.x - 1)
+    if (threadIdx.x == 0 && arrived.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1)
         a = dpr_arena{};
 }
 

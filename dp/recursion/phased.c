@@ -411,10 +411,10 @@ static double least_graph_seconds(const dpr_recursion_call *call, uint64_t tasks
                                           .measure = MEASURE};
 
 ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, enqueue_host, least_host_seconds, NULL,
-       "a launch by the host for each level of the recursion")
+       "a launch by the host for each wide level, or for narrow ones in a row")
 ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, least_level_seconds,
-       dpr_costs_measure_nested, "a nested launch for each level")
+       dpr_costs_measure_nested, "a nested launch for each wide level, or for narrow ones in a row")
 ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL, least_graph_seconds,
-       dpr_costs_measure_nested, "a graph that launches itself again for each level")
+       dpr_costs_measure_nested, "a graph that launches itself for each wide level, or narrow ones in a row")
 ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, NULL, NULL,
        "a nested launch for each task, to learn from")

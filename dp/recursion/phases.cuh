@@ -14,8 +14,8 @@
  *
  * The phases end: a level without new tasks ends the dividing; a phase of solving solves every task that is pending at
  * its beginning, in the first of them also those that were not divided; and no task is done twice. So there are at most
- * as many phases as tasks, and one more. A lane's loop ends with `max_tasks` at the latest, or when the run's time is
- * up, or when another lane has set the error. No block waits for another one.
+ * as many phases as tasks, and one more. A lane's loop ends for the same reasons as in persistent.cuh. No block waits
+ * for another one.
  *
  * The engine `naive` has no phases: a launched thread or block divides one task, and launches one for each child. It
  * waits for nothing, and ends because no task is divided twice. After an error, or when the run's time is up, launched

@@ -23,6 +23,19 @@ namespace dpr {
 /* What tasks share if the policy has no type `data`. */
 struct no_data {};
 
+namespace recursion {
+template <class P, class = void> constexpr bool has_task = false;
+template <class P> constexpr bool has_task<P, std::void_t<typename P::task>> = true;
+template <class P, class = void> constexpr bool has_result = false;
+template <class P> constexpr bool has_result<P, std::void_t<typename P::result>> = true;
+} // namespace recursion
+
+/* What is said first, wherever the compiler misses one of them first. */
+#define DPR_NEEDS_TASK_(P)                                                                                             \
+    static_assert(dpr::recursion::has_task<P>, "the policy lacks a type 'task': what is to be solved")
+#define DPR_NEEDS_RESULT_(P)                                                                                           \
+    static_assert(dpr::recursion::has_result<P>, "the policy lacks a type 'result': what solving a task gives")
+
 /* Where divide() writes children: children[i] is a P::task. They need not lie next to each other. */
 template <class P> class children {
   public:
@@ -30,6 +43,7 @@ template <class P> class children {
     DPR_BOTH children(void *first, unsigned stride, unsigned room)
         : first_(static_cast<char *>(first)), stride_(stride), room_(room) {}
     DPR_BOTH auto &operator[](int i) const {
+        DPR_NEEDS_TASK_(P);
         const unsigned place = static_cast<unsigned>(i) < room_ ? static_cast<unsigned>(i) : room_;
         return *reinterpret_cast<typename P::task *>(first_ + static_cast<size_t>(place) * stride_);
     }
@@ -44,6 +58,7 @@ template <class P> class results {
   public:
     DPR_BOTH results(const void *first, unsigned stride) : first_(static_cast<const char *>(first)), stride_(stride) {}
     DPR_BOTH const auto &operator[](int i) const {
+        DPR_NEEDS_RESULT_(P);
         return *reinterpret_cast<const typename P::result *>(first_ + static_cast<size_t>(i) * stride_);
     }
 
@@ -111,12 +126,6 @@ template <class P> union alignas(slot_align<P>) slot {
 };
 
 /* ---- Checks ---- */
-
-template <class P, class = void> constexpr bool has_task = false;
-template <class P> constexpr bool has_task<P, std::void_t<typename P::task>> = true;
-
-template <class P, class = void> constexpr bool has_result = false;
-template <class P> constexpr bool has_result<P, std::void_t<typename P::result>> = true;
 
 /* Whether P::divide() can be called, where More is nothing or a team; likewise the others. */
 template <class P, class... More>
@@ -248,51 +257,53 @@ template <class Result> constexpr bool can_fold(dpr_op op) {
 
 /* Does not compile if something is missing from the policy, or wrong; the message says what. */
 template <class P> constexpr bool check() {
-    static_assert(has_task<P>, "the policy lacks a type `task`: what is to be solved");
-    static_assert(has_result<P>, "the policy lacks a type `result`: what solving a task gives");
-    static_assert(has_most_children<P>, "the policy lacks a constant `most_children`: `static constexpr int`, from 1");
-    static_assert(knows_most_children<P>, "`most_children` must be an integer constant: `static constexpr int`");
-    static_assert(knows_cutoff<P>, "`cutoff` must be an integer constant: `static constexpr uint64_t`");
-    static_assert(knows_fold<P>, "`fold` must be a constant of type dpr_op: `static constexpr dpr_op`");
-    static_assert(knows_host_data<P>, "`host_data` must be an integer constant: `static constexpr bool`");
-    static_assert(knows_team_bytes<P>, "`team_bytes` must be an integer constant: `static constexpr size_t`");
+    DPR_NEEDS_TASK_(P);
+    DPR_NEEDS_RESULT_(P);
+    static_assert(has_most_children<P>, "the policy lacks a constant 'most_children': 'static constexpr int', from 1");
+    static_assert(knows_most_children<P>, "'most_children' must be an integer constant: 'static constexpr int'");
+    static_assert(knows_cutoff<P>, "'cutoff' must be an integer constant: 'static constexpr uint64_t'");
+    static_assert(knows_fold<P>, "'fold' must be a constant of type dpr_op: 'static constexpr dpr_op'");
+    static_assert(knows_host_data<P>, "'host_data' must be an integer constant: 'static constexpr bool'");
+    static_assert(knows_team_bytes<P>, "'team_bytes' must be an integer constant: 'static constexpr size_t'");
     if constexpr (has_task<P> && has_result<P> && knows_constants<P>) {
         static_assert(is_plain<typename P::task>,
-                      "the policy's `task` must be plain data that can be assigned: put an array into a struct");
+                      "the policy's 'task' must be plain data that can be assigned: put an array into a struct");
         static_assert(is_plain<typename P::result>,
-                      "the policy's `result` must be plain data that can be assigned: put an array into a struct");
-        static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's `data` must be plain data: it is copied");
-        static_assert(alignof(data_of<P>) <= 16, "the policy's `data` may be aligned to 16 bytes at most");
-        static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's `data` may have 3072 bytes at most, because "
+                      "the policy's 'result' must be plain data that can be assigned: put an array into a struct");
+        static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's 'data' must be plain data: it is copied");
+        static_assert(alignof(data_of<P>) <= 16, "the policy's 'data' may be aligned to 16 bytes at most");
+        static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's 'data' may have 3072 bytes at most, because "
                                                              "kernels take them as a parameter: let it have pointers");
-        static_assert(alignof(slot<P>) <= 16, "the policy's `task` and `result` may be aligned to 16 bytes at most");
-        static_assert(sizeof(slot<P>) <= most_slot_bytes, "the policy's `task` and `result` may have 1 MiB at most, "
+        static_assert(alignof(slot<P>) <= 16, "the policy's 'task' and 'result' may be aligned to 16 bytes at most");
+        static_assert(sizeof(slot<P>) <= most_slot_bytes, "the policy's 'task' and 'result' may have 1 MiB at most, "
                                                           "because threads have them on their stacks");
-        static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX, "`most_children` must be from 1");
-        static_assert(has_divide<P>, "the policy lacks `DPR_POLICY int divide(const data &, const task &, "
-                                     "dpr::children<policy>)`: writes the children and returns how many");
-        static_assert(!gives<int, divided, void, P, team> || team_divides<P>, "divide() must return `int`");
-        static_assert(team_bytes<P> <= 32768, "`team_bytes` must be from 0 to 32768");
-        static_assert(has_base<P>, "the policy lacks `DPR_POLICY result base(const data &, const task &)`: solves a "
+        static_assert(P::most_children >= 1 && P::most_children <= INT32_MAX,
+                      "'most_children' must be from 1 to 2147483647");
+        constexpr bool divides = gives<int, divided, void, P> || gives<int, divided, void, P, team>;
+        static_assert(divides, "the policy lacks 'DPR_POLICY int divide(const data &, const task &, "
+                               "dpr::children<policy>)': writes the children and returns how many");
+        static_assert(!divides || has_divide<P>, "divide() must return 'int'");
+        static_assert(team_bytes<P> <= 32768, "'team_bytes' must be from 0 to 32768");
+        static_assert(has_base<P>, "the policy lacks 'DPR_POLICY result base(const data &, const task &)': solves a "
                                    "task that is not divided");
         static_assert(has_combine<P> || folds<P>,
-                      "the policy lacks `DPR_POLICY result combine(const data &, const task &, dpr::results<policy>, "
-                      "int n)`: solves a task from its children's results");
+                      "the policy lacks 'DPR_POLICY result combine(const data &, const task &, dpr::results<policy>, "
+                      "int n)': solves a task from its children's results");
         static_assert(!(has_combine<P> || names_combine<P>) || !folds<P>,
-                      "the policy has combine() and `fold`: only one of them can be");
+                      "the policy has combine() and 'fold': only one of them can be");
         static_assert(!folds<P> || can_fold<typename P::result>(fold_of<P>),
-                      "`fold` must be DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_BAND, DPR_BOR or DPR_BXOR, and the "
-                      "policy's `result` an integer of 32 or 64 bits, because results are folded in any order");
+                      "'fold' must be DPR_SUM, DPR_PROD, DPR_MIN, DPR_MAX, DPR_BAND, DPR_BOR or DPR_BXOR, and the "
+                      "policy's 'result' an integer of 32 or 64 bits, because results are folded in any order");
         static_assert(!names_part<P> || has_part<P>,
-                      "part() must be `DPR_POLICY result part(const data &, const task &)`, and the policy must have "
-                      "`fold`");
+                      "part() must be 'DPR_POLICY result part(const data &, const task &)', and the policy must have "
+                      "'fold'");
         static_assert(!names_cost<P> || has_cost<P>,
-                      "cost() must be `DPR_POLICY uint64_t cost(const data &, const task &)`");
-        static_assert(!has_negative_cutoff<P>, "`cutoff` is a cost: `static constexpr uint64_t`");
+                      "cost() must be 'DPR_POLICY uint64_t cost(const data &, const task &)'");
+        static_assert(!has_negative_cutoff<P>, "'cutoff' is a cost: 'static constexpr uint64_t'");
         static_assert(!has_cutoff<P> || has_serial<P>,
-                      "`cutoff` is the greatest cost of tasks that serial() solves, and the policy has no serial()");
+                      "'cutoff' is the greatest cost of tasks that serial() solves, and the policy has no serial()");
         static_assert(!names_serial<P> || has_serial<P>,
-                      "serial() must be `DPR_POLICY result serial(const data &, const task &)`, and the policy must "
+                      "serial() must be 'DPR_POLICY result serial(const data &, const task &)', and the policy must "
                       "have cost()");
         return has_divide<P> && has_base<P> && (has_combine<P> || folds<P>);
     }

@@ -81,29 +81,15 @@ class reader {
 
     /* Returns the whole expression's node. */
     uint32_t read(const std::string &text) {
-        bool wants_value = true;
         if (text.size() > INT32_MAX)
-            error = "it has more than 2^31 bytes";
+            error = "it has 2^31 bytes or more";
         open_.emplace_back();
-        for (size_t i = 0; i < text.size() && error.empty();) {
-            const char c = text[i];
-            if (std::isspace(static_cast<unsigned char>(c)))
-                ++i;
-            else if (wants_value && std::isdigit(static_cast<unsigned char>(c)))
-                wants_value = !add(read_number(text, &i));
-            else if (wants_value && (c == '-' || c == '+'))
-                open_.back().negative ^= text[i++] == '-';
-            else if (wants_value && c == '(')
-                ++i, open_.emplace_back();
-            else if (!wants_value && c == ')' && open_.size() > 1)
-                ++i, close();
-            else if (!wants_value && (c == '+' || c == '-' || c == '*'))
-                ++i, join(c), wants_value = true;
-            else
-                error = "it has " + shown(c) + " at byte " + std::to_string(i);
-        }
-        if (error.empty() && (wants_value || open_.size() > 1))
-            error = wants_value ? "a number is missing at its end" : "a ')' is missing at its end";
+        for (size_t i = 0; i < text.size() && error.empty();)
+            read_next(text, &i);
+        if (error.empty() && wants_value_)
+            error = "a number is missing at its end";
+        if (error.empty() && open_.size() > 1)
+            error = "a ')' is missing at its end";
         if (!error.empty())
             return 0;
         finish_product();
@@ -117,6 +103,27 @@ class reader {
         uint32_t negative = 0; /* the next value's sign */
     };
     std::vector<level> open_;
+    bool wants_value_ = true; /* a number, a sign or '(' comes next */
+
+    /* Reads a number, or one other character. */
+    void read_next(const std::string &text, size_t *i) {
+        const char c = text[*i];
+        if (wants_value_ && std::isdigit(static_cast<unsigned char>(c))) {
+            add(read_number(text, i));
+            return;
+        }
+        if (wants_value_ && (c == '-' || c == '+'))
+            open_.back().negative ^= c == '-';
+        else if (wants_value_ && c == '(')
+            open_.emplace_back();
+        else if (!wants_value_ && c == ')' && open_.size() > 1)
+            close();
+        else if (!wants_value_ && (c == '+' || c == '-' || c == '*'))
+            join(c);
+        else if (!std::isspace(static_cast<unsigned char>(c)))
+            error = "it has " + shown(c) + " at byte " + std::to_string(*i);
+        ++*i;
+    }
 
     /* A control character, a zero byte, or a part of a longer character says nothing in a message, or ends it. */
     static std::string shown(char c) {
@@ -132,10 +139,10 @@ class reader {
         return static_cast<uint32_t>(nodes.size() - 1);
     }
     /* Adds a value to the product that is being read. */
-    bool add(uint32_t value) {
+    void add(uint32_t value) {
         open_.back().product.push_back({value, open_.back().negative});
         open_.back().negative = 0;
-        return true;
+        wants_value_ = false;
     }
     term make(uint32_t what, const std::vector<term> &of) {
         if (of.size() == 1 && (what == product || of[0].negative == 0))
@@ -152,6 +159,7 @@ class reader {
         open_.back().product.clear();
     }
     void join(char c) {
+        wants_value_ = true;
         if (c == '*')
             return;
         finish_product();
@@ -161,7 +169,7 @@ class reader {
         finish_product();
         const uint32_t value = make(sum, open_.back().sum).node;
         open_.pop_back();
-        (void)add(value);
+        add(value);
     }
 };
 
@@ -258,13 +266,18 @@ bool read_file(const char *name, std::string *text) {
     return is_read;
 }
 
+/* A program's runs all have the same file, which may be a pipe, so the first one reads it. */
 dpr_status find_text(const recursion_request *request, std::string *text, recursion_answer *answer) {
+    static std::string of_file;
+    static bool is_read = false;
     if (!request->input) {
         *text = make_text(request->size);
         return DPR_OK;
     }
-    if (!read_file(request->input, text))
+    is_read = is_read || read_file(request->input, &of_file);
+    if (!is_read)
         return recursion_fail(answer, "the file '%.60s' cannot be read", request->input);
+    *text = of_file;
     return DPR_OK;
 }
 

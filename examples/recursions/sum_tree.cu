@@ -53,6 +53,7 @@ static dpr_status run(dpr_ctx *ctx, const recursion_request *request, dpr_recurs
         known += x[i] = static_cast<int32_t>(i * 2654435761u >> 12 & 1023) - 500;
     const sum_tree::data data = {x.get(), 64};
     const sum_tree::task root = {0, static_cast<uint32_t>(size)};
+    prefetch(ctx, request->options, report, x.get(), size);
     const dpr_status status = sum_tree_run(ctx, &root, 1, &data, &result, request->options, report, nullptr);
     recursion_set_answer(answer, result == known, "the sum is %lld", static_cast<long long>(result));
     return status;

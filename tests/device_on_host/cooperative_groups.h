@@ -1,7 +1,7 @@
 /* What device code of recursions uses of CUDA, for a C++ compiler: a lane is a thread of the host. So the code's
  * queues, counters and meetings run under the sanitizers, in schedules that jitter() makes random. A grid has either
- * blocks of one lane, or, with DEVICE_ON_HOST_WARP, one block that is a warp. Fences do nothing, and atomic operations
- * are sequentially consistent: this checks what the code does, not its memory orders. */
+ * blocks of one lane, or, with DEVICE_ON_HOST_WARP, one block that is a warp. Atomic operations have the memory orders
+ * that the code gives them, so ThreadSanitizer finds where one is too weak. */
 #ifndef DPR_TESTS_DEVICE_ON_HOST_H
 #define DPR_TESTS_DEVICE_ON_HOST_H
 
@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #define __device__
 #define __global__
@@ -45,6 +46,80 @@ inline void jitter() {
     if (random_state >> 60 == 0)
         (void)sched_yield();
 }
+
+/* ---- Atomic operations and fences ---- */
+
+#if defined(__SANITIZE_THREAD__)
+#define DEVICE_ON_HOST_TSAN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DEVICE_ON_HOST_TSAN
+#endif
+#endif
+
+#ifdef DEVICE_ON_HOST_TSAN
+
+extern "C" void __tsan_acquire(void *at);
+
+/* ThreadSanitizer knows no fences. Here a fence orders what comes before it with the thread's next atomic operation
+ * that writes, and the thread's last atomic operation with what comes after the fence. Fences of C++ order more; code
+ * that needs this is reported. */
+inline thread_local void *last_atomic;
+inline thread_local bool has_fence;
+
+inline void begin_atomic(void *at) {
+    jitter();
+    last_atomic = at;
+}
+inline bool take_fence() {
+    return std::exchange(has_fence, false);
+}
+inline void fence() {
+    if (last_atomic)
+        __tsan_acquire(last_atomic);
+    has_fence = true;
+}
+
+#else
+
+inline void begin_atomic(void *) {
+    jitter();
+}
+constexpr bool take_fence() {
+    return false;
+}
+inline void fence() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+#endif
+
+/* A memory order is a type, because the compilers' functions want constants. */
+template <int Order> struct memory_order {
+    static constexpr int value = Order;
+    static constexpr int on_failure = Order == __ATOMIC_RELEASE ? __ATOMIC_RELAXED : Order;
+    static constexpr int behind_fence = Order == __ATOMIC_RELAXED ? __ATOMIC_RELEASE : __ATOMIC_ACQ_REL;
+};
+
+template <class T, class U, int Order> T fetch_add(T *p, U value, memory_order<Order> order) {
+    begin_atomic(p);
+    return take_fence() ? __atomic_fetch_add(p, static_cast<T>(value), order.behind_fence)
+                        : __atomic_fetch_add(p, static_cast<T>(value), Order);
+}
+template <class T, int Order> bool compare_exchange(T *p, T &expected, T value, memory_order<Order> order) {
+    begin_atomic(p);
+    return take_fence() ? __atomic_compare_exchange_n(p, &expected, value, false, order.behind_fence, order.on_failure)
+                        : __atomic_compare_exchange_n(p, &expected, value, false, Order, order.on_failure);
+}
+template <class T, int Order> void store(T *p, T value, memory_order<Order>) {
+    begin_atomic(p);
+    if (take_fence())
+        __atomic_store_n(p, value, __ATOMIC_RELEASE);
+    else
+        __atomic_store_n(p, value, Order);
+}
+
+constexpr memory_order<__ATOMIC_RELAXED> relaxed;
 
 } // namespace device_on_host
 
@@ -123,8 +198,12 @@ inline bool __any_sync(unsigned all, bool p) {
 inline int __syncthreads_or(int p) {
     return __any_sync(~0u, p != 0);
 }
-inline void __threadfence() {}
-inline void __threadfence_system() {}
+inline void __threadfence() {
+    device_on_host::fence();
+}
+inline void __threadfence_system() {
+    device_on_host::fence();
+}
 inline size_t __cvta_generic_to_shared(const void *p) {
     return static_cast<size_t>(static_cast<const char *>(p) - dpr::recursion::shared);
 }
@@ -133,18 +212,16 @@ inline void *__cvta_shared_to_generic(size_t at) {
 }
 
 template <class T, class U> T atomicAdd(T *p, U value) {
-    device_on_host::jitter();
-    return __atomic_fetch_add(p, static_cast<T>(value), __ATOMIC_SEQ_CST);
+    return device_on_host::fetch_add(p, value, device_on_host::relaxed);
 }
 template <class T, class U> T atomicCAS(T *p, int from, U value) {
     T expected = static_cast<T>(from);
-    device_on_host::jitter();
-    (void)__atomic_compare_exchange_n(p, &expected, static_cast<T>(value), false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+    (void)device_on_host::compare_exchange(p, expected, static_cast<T>(value), device_on_host::relaxed);
     return expected;
 }
 template <class T> T atomicMax(T *p, T value) {
-    T before = __atomic_load_n(p, __ATOMIC_SEQ_CST);
-    while (before < value && !__atomic_compare_exchange_n(p, &before, value, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    T before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (before < value && !device_on_host::compare_exchange(p, before, value, device_on_host::relaxed))
         ;
     return before;
 }

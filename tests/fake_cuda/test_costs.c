@@ -107,13 +107,14 @@ COSTS_TEST(predictions_follow_each_cost) {
     launch.launch *= 2;
     meeting.meeting *= 2;
     queue.queue *= 2;
-    EXPECT_NEAR_F64(15e-6, dpr_costs_persistent(&h100, 64, 27), 1e-9);
-    EXPECT_NEAR_F64(3.4e-3, dpr_costs_persistent(&h100, tasks, 27), 1e-9);
-    EXPECT_NEAR_F64(3.4e-3 + 15e-6, dpr_costs_persistent(&launch, tasks, 27), 1e-9);
-    EXPECT_NEAR_F64(3.4e-3 + 385e-6, dpr_costs_persistent(&meeting, tasks, 27), 1e-9);
-    EXPECT_NEAR_F64(6.4e-3, dpr_costs_persistent(&queue, tasks, 27), 1e-9);
-    EXPECT_NEAR_F64(15e-6 + 3.3e-3 + 1e-6, dpr_costs_persistent(&h100, 100000, 1000), 1e-9);
-    EXPECT_NEAR_F64(15e-6 + 6.6e-3 + 1e-6, dpr_costs_persistent(&meeting, 100000, 1000), 1e-9);
+    EXPECT_NEAR_F64(15e-6, dpr_costs_persistent(&h100, 64, 27, 1024), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3, dpr_costs_persistent(&h100, tasks, 27, 1024), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3 + 15e-6, dpr_costs_persistent(&launch, tasks, 27, 1024), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3 + 385e-6, dpr_costs_persistent(&meeting, tasks, 27, 1024), 1e-9);
+    EXPECT_NEAR_F64(6.4e-3, dpr_costs_persistent(&queue, tasks, 27, 1024), 1e-9);
+    EXPECT_NEAR_F64(3.4e-3 + 3 * 3e-3, dpr_costs_persistent(&h100, tasks, 27, 256), 1e-9);
+    EXPECT_NEAR_F64(15e-6 + 3.3e-3 + 1e-6, dpr_costs_persistent(&h100, 100000, 1000, 1024), 1e-9);
+    EXPECT_NEAR_F64(15e-6 + 6.6e-3 + 1e-6, dpr_costs_persistent(&meeting, 100000, 1000, 1024), 1e-9);
 }
 
 /* A chain has no parallelism, so `serial` is chosen, although a tree of as many tasks goes to the GPU. */

@@ -29,6 +29,25 @@ QUICK = ("bench", "--device", "cpu", "--accuracy", "50%")
 SMALL_CACHE = {"HWLOC_SYNTHETIC": "pack:1 l3:1(size=16777216) core:1024 pu:1", "HWLOC_THISSYSTEM": "1"}
 
 
+# The recursions of the command, each with a size that is soon solved.
+RECURSIONS = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50, "mandelbrot": 130, "mergesort": 50000,
+              "select": 100001, "uts": 6, "uts_t3": 30, "quadtree": 20000, "expression": 30000}
+
+# Sizes at which a recursion begins to divide, and odd ones.
+EDGES = {
+    "mandelbrot": (1, 2, 33, 67, 128, 129), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
+    "select": (1, 2, 3, 5, 64, 2049, 8192, 8193, 524289, 4194304, 5000001), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),
+    "quadtree": (1, 2, 8, 9, 10, 100), "expression": (1, 2, 7, 8, 9, 500),
+}
+
+
+def has_gpu():
+    if not shutil.which("nvidia-smi"):
+        return False
+    done = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, check=False)
+    return done.returncode == 0 and done.stdout.startswith(b"GPU ")
+
+
 def small_cache():
     """A decorator for a test that measures."""
     return unittest.mock.patch.dict(os.environ, SMALL_CACHE)

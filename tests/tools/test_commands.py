@@ -14,7 +14,7 @@ import time
 import unittest
 from pathlib import Path
 
-from support import DPR, SOURCE, ToolTest, memory, npy, run
+from support import DPR, EDGES, RECURSIONS, SOURCE, ToolTest, memory, npy, run
 
 
 def names_of(list_file):
@@ -61,20 +61,13 @@ class Help(ToolTest):
 
 
 class Recurse(ToolTest):
-    SIZES = {"sum_tree": 100000, "fib": 20, "nqueens": 8, "quadrature": 50,
-             "mandelbrot": 130, "mergesort": 50000, "select": 100001, "uts": 6, "uts_t3": 30,
-             "quadtree": 20000, "expression": 30000}
-    EDGES = {"mandelbrot": (1, 2, 33, 67, 128, 129), "mergesort": (1, 2, 3, 15, 16, 31, 3840, 3841, 7681, 61441, 200000),
-             "select": (1, 2, 3, 5, 64, 2049, 8192, 8193, 524289, 4194304, 5000001), "uts": (1, 2, 10), "uts_t3": (1, 2, 2000),
-             "quadtree": (1, 2, 8, 9, 10, 100), "expression": (1, 2, 7, 8, 9, 500)}
-
     def test_list(self):
         text = self.good("recurse", "--list")
-        for name in (*self.SIZES, "cpu", "serial"):
+        for name in (*RECURSIONS, "cpu", "serial"):
             self.assertRegex(text, rf"(?m)^{name} +\w")
 
     def test_every_engine_is_right(self):
-        for name, size in self.SIZES.items():
+        for name, size in RECURSIONS.items():
             rows = json.loads(self.good("recurse", name, "--size", size, "--engine", "all", "--threads", 3, "--json",
                                         "--device", "cpu"))["engines"]
             ran = [row for row in rows if "error" not in row]
@@ -92,7 +85,7 @@ class Recurse(ToolTest):
 
     def test_edges(self):
         """Sizes at which a recursion begins to divide, and odd ones."""
-        for name, sizes in self.EDGES.items():
+        for name, sizes in EDGES.items():
             for size in sizes:
                 self.good("recurse", name, "--size", size, "--engine", "serial", "--device", "cpu")
 
@@ -137,7 +130,10 @@ class Recurse(ToolTest):
                               ("--list takes no recursion and no other option", "recurse", "--json", "--list"),
                               ("--rank: fib looks for no element", "recurse", "fib", "--rank", "1"),
                               ("--rank: there are 9 elements, so K is at most 8", "recurse", "select", "--size", "9", "--rank", "9"),
-                              ("--output: fib draws no picture", "recurse", "fib", "-O", "x.png")):
+                              ("--output: fib draws no picture", "recurse", "fib", "-O", "x.png"),
+                              ("'' is no name of a file", "recurse", "mandelbrot", "-O", ""),
+                              ("'' is no name of a file", "recurse", "fib", "--trace", ""),
+                              ("--output and --trace both name 'x'", "recurse", "mandelbrot", "-O", "x", "--trace", "x")):
             code, out, err = run(*args)
             self.assertEqual((code, out), (2, ""), args)
             self.assertIn(wanted, err)
@@ -175,6 +171,8 @@ class Recurse(ToolTest):
             for engine in ("auto", "all", "cpu"):
                 self.bad(f"this is no expression: {wanted}", "recurse", "expression", "--input", path, "--engine", engine,
                          "--device", "cpu")
+        self.assertIn("the value is 5 modulo", self.good("recurse", "expression", "--input", "/dev/stdin", "--engine", "all",
+                                                         "--device", "cpu", stdin=b"2+3"))
         code, _, err = run("recurse", "expression", "--input", path + ".none")
         self.assertEqual(code, 1)
         self.assertIn("cannot be read", err)
@@ -204,7 +202,9 @@ class Recurse(ToolTest):
             os.mknod(full, stat.S_IFCHR | 0o600, os.makedev(1, 7))
         except PermissionError:
             self.skipTest("only root makes devices")
-        self.bad("cannot be written", "recurse", "mandelbrot", "--size", 64, "-O", full, "--device", "cpu")
+        for size in (64, 2000):  # closing the file fails, or writing to it
+            err = self.bad("the picture '", "recurse", "mandelbrot", "--size", size, "-O", full, "--device", "cpu")
+            self.assertRegex(err, r"cannot be written: \w")
         self.assertTrue(stat.S_ISCHR(os.stat(full).st_mode))
 
     def test_timelines(self):

@@ -8,16 +8,9 @@ import subprocess
 import unittest
 import unittest.mock
 
-from support import ToolTest, run
+from support import ToolTest, has_gpu, run
 
 CONTROL = "nvidia-cuda-mps-control"
-
-
-def has_gpu():
-    if not shutil.which("nvidia-smi"):
-        return False
-    done = subprocess.run(["nvidia-smi", "-L"], stdout=subprocess.PIPE, check=False)
-    return done.returncode == 0 and done.stdout.startswith(b"GPU ")
 
 
 def control(*args, command=""):

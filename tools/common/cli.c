@@ -209,6 +209,10 @@ int cli_text(const char *text, void *out) {
     return CLI_OK;
 }
 
+int cli_file(const char *text, void *out) {
+    return *text ? cli_text(text, out) : cli_usage("'' is no name of a file");
+}
+
 int cli_op(const char *text, void *out) {
     return dpr_op_parse(text, out) == DPR_OK ? CLI_OK : cli_unknown(text, cli_op_name);
 }

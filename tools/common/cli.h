@@ -89,6 +89,7 @@ enum { CLI_NO_DEVICE = INT_MIN };
 /* Arguments of options. CLI_OK, or CLI_USAGE after a message. The comment has the type of *out. */
 int cli_flag(const char *text, void *out);     /* int: 1 */
 int cli_text(const char *text, void *out);     /* const char *: the text itself */
+int cli_file(const char *text, void *out);     /* const char *: the name of a file, which is not empty */
 int cli_op(const char *text, void *out);       /* dpr_op */
 int cli_dtype(const char *text, void *out);    /* dpr_dtype */
 int cli_nan(const char *text, void *out);      /* dpr_nan */

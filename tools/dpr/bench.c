@@ -162,7 +162,7 @@ static int parse(int argc, char **argv, request *r) {
         {0, "plot", NULL, cli_flag, &r->plot, "also draw times against sizes, with characters"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
          "table, csv, json or markdown (default: as FILE ends:\n.csv, .json, .md; else table)"},
-        {'O', "output", "FILE", cli_text, &a->file->name, "write there, and not to standard output"},
+        {'O', "output", "FILE", cli_file, &a->file->name, "write there, and not to standard output"},
         {0, "commit", "TEXT", cli_text, &a->commit, "what JSON names as the commit\n(default: the one that was built)"},
         {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line and no notes"},
         cli_help_option,

@@ -76,7 +76,7 @@ static int parse(int argc, char **argv, request *r) {
         {0, "memory", "KIND", cli_memory, &r->problem.memory,
          "where the array lies: device, host, pinned or managed\n(default: device if there is a GPU)"},
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
-        {'m', "machine", "FILE", cli_text, &r->machine_file, "another machine, as 'dpr info --capture' wrote it"},
+        {'m', "machine", "FILE", cli_file, &r->machine_file, "another machine, as 'dpr info --capture' wrote it"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
         cli_help_option,
         {0}};

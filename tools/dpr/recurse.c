@@ -32,8 +32,8 @@ static void print_examples(void) {
     const recursion_example *e;
     puts("\nRecursions:");
     for (size_t i = 0; (e = recursion_example_at(i)); i++) {
-        printf("%-11s %s\n%-11s --size: %s (default: %" PRIu64 ", at most %" PRIu64 ")%s\n", e->name, e->text, "",
-               e->size_text, e->size, e->most, e->draws ? "; -O draws it" : "");
+        printf("%-11s %s\n%-11s --size: %s, %" PRIu64 " to %" PRIu64 " (default: %" PRIu64 ")%s\n", e->name, e->text,
+               "", e->size_text, e->least, e->most, e->size, e->draws ? "; -O draws it" : "");
         if (e->ranks)
             printf("%-11s --rank: its place in ascending order; 0 is the smallest (default: the median)\n", "");
         if (e->input_text)
@@ -56,9 +56,10 @@ static const cli_help help = {
     "  dpr recurse mandelbrot -O set.png         a picture of the result\n"
     "  dpr recurse uts --trace uts.json          what each worker did when, for Perfetto\n",
     print_examples,
-    "levels: how many levels of tasks were divided one after another; widest: the most tasks of\n"
-    "one. A '-' is shown for what is not known, such as these on the CPU, and for an engine that\n"
-    "cannot run here or has failed.\n"};
+    "levels: how many levels of the tree were divided before lanes solved the sub-trees below, and\n"
+    "again where few lanes had any; widest: the most tasks of one such level. A '-' is shown for\n"
+    "what is not known, such as these on the CPU, and for an engine that cannot run here or has\n"
+    "failed.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
@@ -91,6 +92,13 @@ static int take_size(const char *text, void *out) {
     return cli_count(text, &r->size);
 }
 
+static int take_cutoff(const char *text, void *out) {
+    if (strcmp(text, "none") != 0)
+        return cli_count(text, out);
+    *(uint64_t *)out = DPR_NO_CUTOFF;
+    return CLI_OK;
+}
+
 static int take_rank(const char *text, void *out) {
     request *r = out;
     r->has_rank = 1;
@@ -108,12 +116,12 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {'d', "device", "DEVICE", cli_device, &r->device, "auto (default), cpu, or a GPU's number"},
         {0, "threads", "N", take_threads, &r->threads,
          "threads of engine cpu (default: one for each core\nthat the process may use, or DPR_NUM_THREADS)"},
-        {0, "cutoff", "N", cli_count, &r->cutoff,
+        {0, "cutoff", "N", take_cutoff, &r->cutoff,
          "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens);\n0: as "
-         "the policy says, 18446744073709551615: none"},
-        {0, "input", "FILE", cli_text, &r->input, "read the problem from there, without --size (expression)"},
-        {'O', "output", "FILE", cli_text, &r->picture, "draw the result there, as a PNG file"},
-        {0, "trace", "FILE", cli_text, &r->trace,
+         "the policy says (default), or 'none'"},
+        {0, "input", "FILE", cli_file, &r->input, "read the problem from there, without --size (expression)"},
+        {'O', "output", "FILE", cli_file, &r->picture, "draw the result there, as a PNG file"},
+        {0, "trace", "FILE", cli_file, &r->trace,
          "after measuring, run once more and write a timeline\nof threads or blocks there, for ui.perfetto.dev"},
         {'l', "list", NULL, cli_flag, &r->list, "list recursions and engines, and do nothing else"},
         {0, "json", NULL, cli_flag, &r->json, "one JSON document"},
@@ -458,6 +466,8 @@ static int check_request(const recursion_example *e, const request *r) {
         return cli_usage("--rank: there are %" PRIu64 " elements, so K is at most %" PRIu64, r->size, r->size - 1);
     if (r->picture && !e->draws)
         return cli_usage("--output: %s draws no picture", e->name);
+    if (r->picture && r->trace && strcmp(r->picture, r->trace) == 0)
+        return cli_usage("--output and --trace both name '%s'", r->trace);
     return CLI_OK;
 }
 

@@ -45,7 +45,7 @@ typedef struct request {
 
 static int parse(int argc, char **argv, request *r, int *first) {
     const cli_option options[] = {
-        {'O', "output", "FILE", cli_text, &r->file.name, "write there, and not to standard output"},
+        {'O', "output", "FILE", cli_file, &r->file.name, "write there, and not to standard output"},
         {0, "svg", "PLOT", cli_text, &r->svg, "one plot alone, as SVG; the page has the plots' names"},
         {0, "png", "PLOT", cli_text, &r->png, "one plot alone, as PNG"},
         {0, "list", NULL, cli_flag, &r->list, "the names of all plots"},

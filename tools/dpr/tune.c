@@ -60,7 +60,7 @@ static int parse(int argc, char **argv, tuning *t) {
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
-        {'O', "output", "FILE", cli_text, &t->path, "the file of wisdom (default: the user's)"},
+        {'O', "output", "FILE", cli_file, &t->path, "the file of wisdom (default: the user's)"},
         {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line and no notes"},
         cli_help_option,
         {0}};

@@ -77,7 +77,7 @@ static int parse(int argc, char **argv, request *r) {
         {'a', "accuracy", "SHARE", axis_parse_share, &a->accuracy, "how certain medians shall be (default: 0.5%)"},
         {'f', "format", "FORMAT", outfile_set_format, a->file,
          "table, csv, json or markdown (default: as FILE ends:\n.csv, .json, .md; else table)"},
-        {'O', "output", "FILE", cli_text, &a->file->name,
+        {'O', "output", "FILE", cli_file, &a->file->name,
          "write there; with another format than 'table' the table\nstill goes to standard output"},
         {0, "commit", "TEXT", cli_text, &a->commit, "what JSON names as the commit\n(default: the one that was built)"},
         {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line"},
