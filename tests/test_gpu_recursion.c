@@ -124,16 +124,19 @@ GPU_TEST(any_arena_gives_the_same_bits) {
         }
 }
 
-/* Of every kind, and short enough for compute-sanitizer. */
+/* Runs of every kind, short enough for compute-sanitizer. */
+static const tree_shape little = {.deepest = 6, .chance = 100, .most = TREE_MOST};
+
 GPU_TEST(short_runs) {
-    static const tree_shape small = {.deepest = 6, .chance = 100, .most = TREE_MOST};
     static const uint64_t arenas[] = {0, 40, 3};
-    for (size_t i = 0; i < LENGTH(arenas); i++) {
-        s->options.arena_tasks = arenas[i];
-        for (int teams = 0; teams < 2; teams++)
-            expect_trees_by(s, teams, &small, i, 3);
-        expect_folds(s->ctx, &s->options, &s->report, &small, i, 3);
+    for (size_t i = 0; i < 2 * LENGTH(arenas); i++) {
+        s->options.arena_tasks = arenas[i / 2];
+        expect_trees_by(s, (int)i % 2, &little, i, 3);
     }
+}
+GPU_TEST(short_folds) {
+    for (s->options.arena_tasks = 3; s->options.arena_tasks <= 40; s->options.arena_tasks += 37)
+        expect_folds(s->ctx, &s->options, &s->report, &little, 7, 3);
 }
 
 /* Each root's thread saves its stack several times: all together far more often than there is room for at a time. */

@@ -83,6 +83,26 @@ TEST(RecursionChoice, the_order_in_which_engines_are_tried) {
     end(&s);
 }
 
+/* Slow runs of the fastest engine make another one the fastest, but not for long. */
+TEST(RecursionChoice, an_engine_that_was_slow_is_tried_again) {
+    static const dpr_recursion none;
+    static const struct {
+        double serial;
+        const char *order;
+    } cases[] = {{1.2e-3, "cccccccccc"}, {0.95e-3, "ccssssssss"}};
+    scene s = begin(NULL);
+    for (int i = 0; i < (int)LENGTH(cases); i++) {
+        dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = i};
+        const double serial = cases[i].serial;
+        char order[11];
+        (void)choice_after(&call, &dpr_engine_serial, serial, 4);
+        (void)choice_after(&call, &dpr_engine_cpu, i == 0 ? 1e-3 : 0.9e-3, 4);
+        (void)choice_after(&call, &dpr_engine_cpu, 5e-3, 1);
+        EXPECT_EQ_STR(cases[i].order, order_of_engines(&call, 1e-3, serial, order));
+    }
+    end(&s);
+}
+
 /* An engine is tried where tasks take as little time as any do: here `cpu`, after runs of fib(38) by `serial`. */
 TEST(RecursionChoice, engines_are_tried_for_the_quickest_tasks) {
     static const dpr_recursion fib = {.most_children = 2};

@@ -5,7 +5,8 @@
  * call, because a GPU has more lanes than a CPU has cores. The report says how many tasks there are. Later calls with
  * similar roots run each engine that could be as fast two times, and then stay with the fastest. Two times, because a
  * first run may load kernels, take memory, or move pages of managed memory to where the engine runs; the shortest run
- * counts. An engine that comes close to the fastest runs two times more.
+ * counts. An engine that comes close to the fastest runs two times more, and again two times if it was as fast as that
+ * before runs that were slow.
  *
  * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
  * what a short run of a GPU takes says little about a long one. */
@@ -359,8 +360,9 @@ static double least_of(double a, double b) {
 }
 
 /* Adds a run to what was seen. The shortest run counts, but is forgotten slowly: by a quarter at most, because one run
- * that was interrupted may have taken a hundred times as long. A slow run after one of another engine is excused once,
- * because it may have moved pages of managed memory back. */
+ * that was interrupted may have taken a hundred times as long. If another engine is chosen for that, one that is close
+ * to it is tried again. A slow run after one of another engine is excused once, because it may have moved pages of
+ * managed memory back. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     const double before = s->seconds[engine];
     if (s->tasks > 0 && (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)) {
@@ -374,8 +376,10 @@ static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     s->excused[engine] = slow && s->last != engine && !s->excused[engine];
     if (first || !slow)
         s->seconds[engine] = report->seconds;
-    else if (!s->excused[engine])
+    else if (!s->excused[engine]) {
         s->seconds[engine] = before + least_of(report->seconds - before, before) / 4;
+        s->runs[engine] = s->runs[engine] < FEW_RUNS ? s->runs[engine] : FEW_RUNS;
+    }
     s->last = engine;
 }
 
