@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "recursion_policies.h"
+#include "recursion_checks.h"
 #include "support.h"
 
 typedef struct scene {
@@ -39,17 +39,10 @@ static inline int is_engine(const scene *s, const char *name) {
     ENGINES(ENGINE_TEST, NAME)                                                                                         \
     static void NAME(scene *s)
 
-static inline int same(tree_result a, tree_result b) {
-    return a.nodes == b.nodes && a.order == b.order;
-}
-
 /* Solves `n` trees as roots of one run, and compares them with the reference. */
 void expect_trees_by(scene *s, int teams, const tree_shape *shape, uint64_t seed, size_t n);
 
 /* By lanes, and by teams: these take a hundred times as long for small tasks. */
 void expect_trees(scene *s, const tree_shape *shape, uint64_t seed, size_t n);
-
-/* With 90 of 256 and at most 6 children a tree grows until the limit of its depth. */
-static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST};
 
 #endif

@@ -5,6 +5,13 @@
 #include "random_policies.h"
 #include "recursion_policies.h"
 
+/* With 90 of 256 and at most 6 children a tree grows until the limit of its depth. */
+static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST};
+
+static inline int same(tree_result a, tree_result b) {
+    return a.nodes == b.nodes && a.order == b.order;
+}
+
 /* Folds the nodes of `n` trees by each operation, and by teams, and compares the results and the number of tasks with
  * plain recursive functions. */
 void expect_folds(dpr_ctx *ctx, const dpr_recursion_options *options, dpr_recursion_report *report,

@@ -5,7 +5,6 @@
 #include "gpu_contexts.h"
 #include "gpu_memory.h"
 #include "gpu_recursion_scene.h"
-#include "recursion_checks.h"
 
 GPU_TEST(random_trees) {
     static const size_t counts[] = {1, 2, 31, 33, 700, 5000};

@@ -6,7 +6,6 @@
 #include "gpu_memory.h"
 #include "gpu_recursion_scene.h"
 #include "plan/planner.h"
-#include "recursion_checks.h"
 
 /* Runs trees, by lanes or teams, whose results are joined or folded. */
 static dpr_status run_trees(scene *s, int teams, int folds, const tree_task *roots, size_t n, const tree_shape *shape,

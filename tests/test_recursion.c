@@ -49,10 +49,6 @@ static const char *const engines[] = {"serial", "cpu"};
 
 /* ---- Results ---- */
 
-static int same(tree_result a, tree_result b) {
-    return a.nodes == b.nodes && a.order == b.order;
-}
-
 /* Solves some trees as roots of one run, and compares them with the reference. */
 static void expect_trees(scene *s, const tree_shape *shape, uint64_t seed) {
     enum { ROOTS = 5 };
@@ -88,9 +84,6 @@ TEST(Recursion, random_trees) {
                 end(&s);
             }
 }
-
-/* With 90 of 256 and at most 6 children a tree grows until the limit of its depth. */
-static const tree_shape large = {.deepest = 45, .chance = 90, .most = TREE_MOST};
 
 /* From an arena that the roots fill on. */
 TEST(Recursion, any_arena_gives_the_same_bits) {

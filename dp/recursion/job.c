@@ -76,6 +76,10 @@ static size_t stack_bytes(const dpr_recursion_kernels *k, unsigned slots) {
     return (size_t)k->slot_bytes + (size_t)slots * (k->slot_bytes + k->header_bytes);
 }
 
+size_t dpr_job_fixed_bytes(const dpr_recursion *r) {
+    return 16 + (r->gpu->team_bytes + 15) / 16 * 16;
+}
+
 unsigned dpr_job_threads(const dpr_recursion *r, unsigned most_threads, size_t shared, size_t fixed, unsigned *slots) {
     const dpr_recursion_kernels *k = r->gpu;
     const size_t least = (size_t)r->most_children + 2, wanted = least > DPR_SPARE_SLOTS ? least : DPR_SPARE_SLOTS;

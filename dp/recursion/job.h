@@ -50,6 +50,9 @@ dpr_status dpr_job_explain(const dpr_recursion_call *call, dpr_status status);
 /* Finds out whether kernels reach roots and results. */
 dpr_status dpr_job_places(dpr_job *job);
 
+/* Bytes of shared memory besides stacks of a block that works on phases: a word of its own, and its team's memory. */
+size_t dpr_job_fixed_bytes(const dpr_recursion *recursion);
+
 /* Chooses lanes and stacks for blocks of at most `most_threads` threads and `shared` bytes of shared memory, of which
  * stacks get what is left of `fixed`. Policies with teams have blocks of all these threads, and one lane. Returns 0 if
  * a task's children do not fit, otherwise the threads a block. Sets *slots. */

@@ -46,9 +46,9 @@ static const dpr_strategy strategy = {
     .workspace_bytes = dpr_job_workspace_bytes,
 };
 
-/* Bytes of shared memory besides stacks: a block that is a team has a word for itself. */
+/* Bytes of shared memory besides stacks. */
 static size_t fixed_bytes(const dpr_recursion *r) {
-    return r->gpu->teams ? 16 + (r->gpu->team_bytes + 15) / 16 * 16 : 0;
+    return r->gpu->teams ? dpr_job_fixed_bytes(r) : 0;
 }
 
 static unsigned choose_threads(const dpr_recursion_call *call, unsigned most_lanes, unsigned *slots) {

@@ -284,15 +284,11 @@ static dpr_status prepare_nested(const dpr_recursion_call *call, const char *eng
                     engine, stack + LAUNCHER_STACK, call->recursion->name, dpr_ctx_device(call->ctx), limit);
 }
 
-static size_t fixed_bytes(const dpr_recursion *r) {
-    return 16 + (r->gpu->team_bytes + 15) / 16 * 16;
-}
-
 static unsigned choose_threads(const dpr_recursion_call *call, unsigned most, unsigned *slots) {
     const dpr_recursion *r = call->recursion;
     return dpr_job_threads(r, r->gpu->teams ? MOST_THREADS : most,
                            (size_t)dpr_ctx_machine(call->ctx)->caps.gpu.shared_per_block - LAUNCHER_SHARED,
-                           fixed_bytes(r), slots);
+                           dpr_job_fixed_bytes(r), slots);
 }
 
 /* Blocks an SM that are there at a time. */
@@ -308,9 +304,9 @@ static void size_job(dpr_job *j, unsigned most_threads) {
     const dpr_recursion_call *call = j->call;
     j->blocks = 1;
     j->threads = choose_threads(call, most_threads, &j->args.slots);
-    dpr_job_size(j, fixed_bytes(call->recursion));
+    dpr_job_size(j, dpr_job_fixed_bytes(call->recursion));
     j->blocks = count_blocks(j);
-    dpr_job_size(j, fixed_bytes(call->recursion));
+    dpr_job_size(j, dpr_job_fixed_bytes(call->recursion));
 }
 
 static dpr_status run_job(const dpr_recursion_call *call, const dpr_strategy *strategy, unsigned most_threads,
