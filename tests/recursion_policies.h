@@ -70,8 +70,8 @@ DPR_RECURSION_DECLARE(team_fold, tree_task, tree_shape, uint64_t);
 /* Whether the folded result of a tree, cast to int64_t, is right. `op` is an entry of FOLDS. */
 int is_folded(const tree_shape *shape, tree_task root, dpr_op op, int64_t result);
 
-/* Task n > 0 has the children n - 1 and n / 2. Word i of a result is i in a base case; else it is three times that of
- * the first child and that of the second. A result is larger than the shared memory of a block. */
+/* Task n > 0 has the children n - 1 and n / 2. Word i of a result is i in a base case; else it is three times the first
+ * child's word plus the second's. A result is larger than the shared memory of a block. */
 enum { BULK = 100000 };
 typedef struct bulk_result {
     uint32_t at[BULK];

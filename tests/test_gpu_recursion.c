@@ -168,7 +168,7 @@ GPU_TEST(chains) {
     }
 }
 
-/* Of a binary tree, level k has 2^k tasks. */
+/* Level k of a binary tree has 2^k tasks. */
 GPU_TEST(levels_are_counted) {
     const uint64_t root = 20;
     uint64_t result = 0;

@@ -85,7 +85,7 @@ TEST(Recursion, random_trees) {
             }
 }
 
-/* From an arena that the roots fill on. */
+/* The smallest arena has room for the roots alone. */
 TEST(Recursion, any_arena_gives_the_same_bits) {
     static const tree_shape small = {.deepest = 15, .chance = 90, .most = TREE_MOST};
     for (uint64_t arena = 5; arena < 300; arena += arena < 64 ? 1 : 59) {

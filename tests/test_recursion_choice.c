@@ -1,4 +1,5 @@
 /* The choice of an engine for recursions on the CPU. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,13 +84,14 @@ TEST(RecursionChoice, the_order_in_which_engines_are_tried) {
     end(&s);
 }
 
-/* Slow runs of the fastest engine make another one the fastest, but not for long. */
+/* Slow runs of the fastest engine make another one the fastest, but not for long. Each that was the fastest, and is
+ * close, runs two times more. */
 TEST(RecursionChoice, an_engine_that_was_slow_is_tried_again) {
     static const dpr_recursion none;
     static const struct {
         double serial;
         const char *order;
-    } cases[] = {{1.2e-3, "cccccccccc"}, {0.95e-3, "ccssssssss"}};
+    } cases[] = {{1.2e-3, "cssccccccc"}, {0.95e-3, "ccssssssss"}};
     scene s = begin(NULL);
     for (int i = 0; i < (int)LENGTH(cases); i++) {
         dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = i};
@@ -99,6 +101,38 @@ TEST(RecursionChoice, an_engine_that_was_slow_is_tried_again) {
         (void)choice_after(&call, &dpr_engine_cpu, i == 0 ? 1e-3 : 0.9e-3, 4);
         (void)choice_after(&call, &dpr_engine_cpu, 5e-3, 1);
         EXPECT_EQ_STR(cases[i].order, order_of_engines(&call, 1e-3, serial, order));
+    }
+    end(&s);
+}
+
+/* How many of a thousand runs are by `serial`, which takes `ratio` times as long as `cpu`, if times scatter by 2 %, and
+ * one in `rare` runs takes three times as long. */
+static int count_slower_runs(dpr_recursion_call *call, double ratio, unsigned rare) {
+    unsigned dice = 2026;
+    int slower = 0;
+    for (int i = 0; i < 1000; i++) {
+        const char *reason;
+        const dpr_engine *engine = dpr_engine_choose(call, &reason);
+        dice = dice * 1664525u + 1013904223u;
+        const double scatter = 1 + 0.02 * ((dice >> 16) % 100 / 100.0);
+        const dpr_recursion_report report = {.tasks = 15,
+                                             .seconds = 1e-3 * scatter * (engine == &dpr_engine_serial ? ratio : 1)
+                                                        * ((dice >> 8) % rare == 0 ? 3 : 1)};
+        slower += engine == &dpr_engine_serial;
+        dpr_engine_note(call, engine, &report);
+    }
+    return slower;
+}
+
+TEST(RecursionChoice, times_that_scatter_do_not_keep_a_slower_engine) {
+    static const dpr_recursion none;
+    static const double ratios[] = {1.05, 1.1, 1.2, 1.28};
+    scene s = begin(NULL);
+    for (int i = 0; i < (int)LENGTH(ratios); i++) {
+        dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = i};
+        EXPECT_TRUE(count_slower_runs(&call, ratios[i], UINT_MAX) <= 4);
+        call.size = 10 + i;
+        EXPECT_TRUE(count_slower_runs(&call, ratios[i], 50) <= 100);
     }
     end(&s);
 }

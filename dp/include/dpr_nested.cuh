@@ -305,7 +305,7 @@ __device__ outcome reduce(const dpr_launcher &launcher, cudaStream_t order, cons
                           result_of<O, D> *out, uint64_t count, const Then &then) {
     static_assert(cuda::std::is_trivially_copyable_v<Then>, "'then' is copied to the launched kernel byte by byte");
     static_assert(sizeof(Then) <= DPR_LAUNCHER_THEN_BYTES && alignof(Then) <= 8,
-                  "`then` is larger than a launch can hold");
+                  "'then' is larger than a launch can hold");
     static_assert(stack_bytes_of<Then> <= DPR_LAUNCHER_THEN_STACK, "'then' takes more stack than a launched grid has");
     dpr_waiting_call call;
     call.in = in;

@@ -5,8 +5,8 @@
  * call, because a GPU has more lanes than a CPU has cores. The report says how many tasks there are. Later calls with
  * similar roots run each engine that could be as fast two times, and then stay with the fastest. Two times, because a
  * first run may load kernels, take memory, or move pages of managed memory to where the engine runs; the shortest run
- * counts. An engine that comes close to the fastest runs two times more, and again two times if it was as fast as that
- * before runs that were slow.
+ * counts. An engine that comes close to the fastest runs two times more, and so does the one that was the fastest until
+ * another one is.
  *
  * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
  * what a short run of a GPU takes says little about a long one. */
@@ -359,9 +359,18 @@ static double least_of(double a, double b) {
     return a < b ? a : b;
 }
 
+/* The fastest of the engines that every call may have, or `engine`, if none of them has run. */
+static size_t fastest_of(const seen *s, size_t engine) {
+    size_t best = engine;
+    for (size_t i = 0; dpr_engines[i]; i++)
+        if (!dpr_engines[i]->nested && s->seconds[i] > 0 && (s->seconds[best] == 0 || s->seconds[i] < s->seconds[best]))
+            best = i;
+    return best;
+}
+
 /* Adds a run to what was seen. The shortest run counts, but is forgotten slowly: by a quarter at most, because one run
- * that was interrupted may have taken a hundred times as long. If another engine is chosen for that, one that is close
- * to it is tried again. A slow run after one of another engine is excused once, because it may have moved pages of
+ * that was interrupted may have taken a hundred times as long. That may let another engine be the fastest, so the one
+ * before is tried again. A slow run after one of another engine is excused once, because it may have moved pages of
  * managed memory back. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     const double before = s->seconds[engine];
@@ -373,13 +382,14 @@ static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
     if (s->runs[engine] < MANY_RUNS)
         s->runs[engine]++;
     const int first = s->seconds[engine] == 0, slow = !first && report->seconds > before;
+    const size_t fastest = fastest_of(s, engine);
     s->excused[engine] = slow && s->last != engine && !s->excused[engine];
     if (first || !slow)
         s->seconds[engine] = report->seconds;
-    else if (!s->excused[engine]) {
+    else if (!s->excused[engine])
         s->seconds[engine] = before + least_of(report->seconds - before, before) / 4;
-        s->runs[engine] = s->runs[engine] < FEW_RUNS ? s->runs[engine] : FEW_RUNS;
-    }
+    if (fastest_of(s, engine) != fastest && s->runs[fastest] > FEW_RUNS)
+        s->runs[fastest] = FEW_RUNS;
     s->last = engine;
 }
 

@@ -138,7 +138,7 @@ static double least_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     return dpr_costs_scale(call, 9e-6) + dpr_costs_levels(call, tasks);
 }
 
-/* A first run is by a whole grid. What a team does is no task of the cheapest kind, so teams count as all lanes. */
+/* A first run is by a whole grid. Teams do costly tasks, so their number says nothing about the time of one. */
 static double likely_seconds(const dpr_recursion_call *call, uint64_t tasks) {
     const dpr_recursion_kernels *gpu = call->recursion->gpu;
     const dpr_costs costs = dpr_costs_here(call);

@@ -25,11 +25,11 @@
  * The kernel ends. A round in which no lane has a task at the end, and which left none, is the last. A round solves or
  * divides each task that is pending at its beginning, and no task twice, so there are at most as many rounds as tasks.
  * A lane's loop ends when its tasks are solved. A recursion that goes on for ever comes to the limit of the depth,
- * which every run has, to that of the tasks, if one is set, or to the end of the run's time, which is a day at most;
- * and lanes look for errors of others. Blocks wait for each other at meetings and barriers of the grid alone, at which
- * all of them arrive, because a cooperative launch has all of them on the device: a wait is as long as the others'
- * loops. Only a function of the policy that does not return can make it longer, and then the host gives the run up
- * (job.c). */
+ * which every run has, to that of the tasks, if one is set, or to the end of the run's time, a day unless the call sets
+ * another limit; and lanes look for errors of others. Blocks wait for each other at meetings and barriers of the grid
+ * alone, at which all of them arrive, because a cooperative launch has all of them on the device: a wait is as long as
+ * the others' loops. Only a function of the policy that does not return can make it longer, and then the host gives the
+ * run up (job.c). */
 #ifndef DPR_DP_PERSISTENT_CUH
 #define DPR_DP_PERSISTENT_CUH
 

@@ -411,6 +411,6 @@ ENGINE(host, DPR_ROLE_CANDIDATE, MOST_THREADS, DPR_APART_NONE, refuse_host, enqu
 ENGINE(level, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_NESTED, refuse_nested, NULL, least_level_seconds,
        dpr_costs_measure_nested, "a nested launch for each wide level, or for narrow ones in a row")
 ENGINE(graph, DPR_ROLE_NESTED, MOST_THREADS, DPR_APART_GRAPH, refuse_graph, NULL, least_graph_seconds,
-       dpr_costs_measure_nested, "a graph that launches itself for each wide level, or narrow ones in a row")
+       dpr_costs_measure_nested, "a graph that launches itself for each wide level, or for narrow ones in a row")
 ENGINE(naive, DPR_ROLE_NESTED, 1, DPR_APART_NESTED, refuse_nested, NULL, NULL, NULL,
        "a nested launch for each task, to learn from")

@@ -283,6 +283,7 @@ template <class P> constexpr bool check() {
         static_assert(divides, "the policy lacks 'DPR_POLICY int divide(const data &, const task &, "
                                "dpr::children<policy>)': writes the children and returns how many");
         static_assert(!divides || has_divide<P>, "divide() must return 'int'");
+        static_assert(!gives<int, divided, void, P, team> || team_divides<P>, "divide() with a team must return 'int'");
         static_assert(team_bytes<P> <= 32768, "'team_bytes' must be from 0 to 32768");
         static_assert(has_base<P>, "the policy lacks 'DPR_POLICY result base(const data &, const task &)': solves a "
                                    "task that is not divided");
@@ -309,6 +310,9 @@ template <class P> constexpr bool check() {
     }
     return false;
 }
+
+#undef DPR_NEEDS_TASK_
+#undef DPR_NEEDS_RESULT_
 
 /* ---- Calls ---- */
 

@@ -270,13 +270,16 @@ bool read_file(const char *name, std::string *text) {
 dpr_status find_text(const recursion_request *request, std::string *text, recursion_answer *answer) {
     static std::string of_file;
     static bool is_read = false;
+    std::string read;
     if (!request->input) {
         *text = make_text(request->size);
         return DPR_OK;
     }
-    is_read = is_read || read_file(request->input, &of_file);
-    if (!is_read)
+    if (!is_read && !read_file(request->input, &read))
         return recursion_fail(answer, "the file '%.60s' cannot be read", request->input);
+    if (!is_read)
+        of_file = read;
+    is_read = true;
     *text = of_file;
     return DPR_OK;
 }

@@ -1,7 +1,7 @@
 /* What device code of recursions uses of CUDA, for a C++ compiler: a lane is a thread of the host. So the code's
  * queues, counters and meetings run under the sanitizers, in schedules that jitter() makes random. A grid has either
  * blocks of one lane, or, with DEVICE_ON_HOST_WARP, one block that is a warp. Atomic operations have the memory orders
- * that the code gives them, so ThreadSanitizer finds where one is too weak. */
+ * that the code gives them, so ThreadSanitizer finds many of those that are too weak. */
 #ifndef DPR_TESTS_DEVICE_ON_HOST_H
 #define DPR_TESTS_DEVICE_ON_HOST_H
 
@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 
 #define __device__
 #define __global__
@@ -61,34 +60,31 @@ inline void jitter() {
 
 extern "C" void __tsan_acquire(void *at);
 
-/* ThreadSanitizer knows no fences. Here a fence orders what comes before it with the thread's next atomic operation
- * that writes, and the thread's last atomic operation with what comes after the fence. Fences of C++ order more; code
- * that needs this is reported. */
-inline thread_local void *last_atomic;
+/* ThreadSanitizer knows no fences. Here a fence that releases makes the thread's next atomic operation that writes a
+ * release, and one that acquires acquires from what the thread has read last by an atomic operation. Fences of C++
+ * order other atomic operations, too; code that needs this is reported. A write between a fence and the operation
+ * behind it counts as released, so a race with it may be missed. */
+inline thread_local void *last_read;
 inline thread_local bool has_fence;
 
-inline void begin_atomic(void *at) {
-    jitter();
-    last_atomic = at;
+inline void note_read(void *at) {
+    last_read = at;
 }
-inline bool take_fence() {
-    return std::exchange(has_fence, false);
+inline void note_write() {
+    has_fence = false;
 }
-inline void fence() {
-    if (last_atomic)
-        __tsan_acquire(last_atomic);
-    has_fence = true;
+inline void fence(bool acquires, bool releases) {
+    if (acquires && last_read)
+        __tsan_acquire(last_read);
+    has_fence = has_fence || releases;
 }
 
 #else
 
-inline void begin_atomic(void *) {
-    jitter();
-}
-constexpr bool take_fence() {
-    return false;
-}
-inline void fence() {
+constexpr bool has_fence = false;
+inline void note_read(void *) {}
+inline void note_write() {}
+inline void fence(bool, bool) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
@@ -97,26 +93,43 @@ inline void fence() {
 /* A memory order is a type, because the compilers' functions want constants. */
 template <int Order> struct memory_order {
     static constexpr int value = Order;
-    static constexpr int on_failure = Order == __ATOMIC_RELEASE ? __ATOMIC_RELAXED : Order;
-    static constexpr int behind_fence = Order == __ATOMIC_RELAXED ? __ATOMIC_RELEASE : __ATOMIC_ACQ_REL;
+    static constexpr bool acquires = Order == __ATOMIC_ACQUIRE || Order == __ATOMIC_ACQ_REL;
+    static constexpr bool releases = Order == __ATOMIC_RELEASE || Order == __ATOMIC_ACQ_REL;
+    static constexpr int on_failure = acquires ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED;
+    static constexpr int behind_fence = acquires ? __ATOMIC_ACQ_REL : __ATOMIC_RELEASE;
 };
 
-template <class T, class U, int Order> T fetch_add(T *p, U value, memory_order<Order> order) {
-    begin_atomic(p);
-    return take_fence() ? __atomic_fetch_add(p, static_cast<T>(value), order.behind_fence)
-                        : __atomic_fetch_add(p, static_cast<T>(value), Order);
-}
-template <class T, int Order> bool compare_exchange(T *p, T &expected, T value, memory_order<Order> order) {
-    begin_atomic(p);
-    return take_fence() ? __atomic_compare_exchange_n(p, &expected, value, false, order.behind_fence, order.on_failure)
-                        : __atomic_compare_exchange_n(p, &expected, value, false, Order, order.on_failure);
+template <class T, int Order> T load(const T *p, memory_order<Order>) {
+    jitter();
+    const T value = __atomic_load_n(p, Order);
+    note_read(const_cast<T *>(p));
+    return value;
 }
 template <class T, int Order> void store(T *p, T value, memory_order<Order>) {
-    begin_atomic(p);
-    if (take_fence())
+    jitter();
+    if (has_fence)
         __atomic_store_n(p, value, __ATOMIC_RELEASE);
     else
         __atomic_store_n(p, value, Order);
+    note_write();
+}
+template <class T, class U, int Order> T fetch_add(T *p, U value, memory_order<Order> order) {
+    jitter();
+    const T before = has_fence ? __atomic_fetch_add(p, static_cast<T>(value), order.behind_fence)
+                               : __atomic_fetch_add(p, static_cast<T>(value), Order);
+    note_read(p);
+    note_write();
+    return before;
+}
+template <class T, int Order> bool compare_exchange(T *p, T &expected, T value, memory_order<Order> order) {
+    jitter();
+    const bool done =
+        has_fence ? __atomic_compare_exchange_n(p, &expected, value, false, order.behind_fence, order.on_failure)
+                  : __atomic_compare_exchange_n(p, &expected, value, false, Order, order.on_failure);
+    note_read(p);
+    if (done)
+        note_write();
+    return done;
 }
 
 constexpr memory_order<__ATOMIC_RELAXED> relaxed;
@@ -199,10 +212,10 @@ inline int __syncthreads_or(int p) {
     return __any_sync(~0u, p != 0);
 }
 inline void __threadfence() {
-    device_on_host::fence();
+    device_on_host::fence(true, true);
 }
 inline void __threadfence_system() {
-    device_on_host::fence();
+    device_on_host::fence(true, true);
 }
 inline size_t __cvta_generic_to_shared(const void *p) {
     return static_cast<size_t>(static_cast<const char *>(p) - dpr::recursion::shared);
@@ -220,7 +233,7 @@ template <class T, class U> T atomicCAS(T *p, int from, U value) {
     return expected;
 }
 template <class T> T atomicMax(T *p, T value) {
-    T before = __atomic_load_n(p, __ATOMIC_RELAXED);
+    T before = device_on_host::load(p, device_on_host::relaxed);
     while (before < value && !device_on_host::compare_exchange(p, before, value, device_on_host::relaxed))
         ;
     return before;

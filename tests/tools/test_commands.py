@@ -232,6 +232,7 @@ class Recurse(ToolTest):
                                            "cpu", *args))["engines"][0] for args in ((), ("--cutoff", 700)))
         self.assertEqual(plain["answer"], cut["answer"])
         self.assertLess(2 * cut["tasks"], plain["tasks"])
+        self.assertIn("fib(9) = 34", self.good("recurse", "fib", "--size", 9, "--cutoff", "none", "--device", "cpu"))
         for engine in ("auto", "all", "serial"):
             for form in ((), ("--json",)):
                 self.bad('recursion "fib" has no serial()', "recurse", "fib", "--cutoff", 5, "--engine", engine, *form,

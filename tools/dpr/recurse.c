@@ -117,8 +117,8 @@ static int parse(int argc, char **argv, request *r, int *first) {
         {0, "threads", "N", take_threads, &r->threads,
          "threads of engine cpu (default: one for each core\nthat the process may use, or DPR_NUM_THREADS)"},
         {0, "cutoff", "N", take_cutoff, &r->cutoff,
-         "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens);\n0: as "
-         "the policy says (default), or 'none'"},
+         "tasks that cost at most N are solved by one thread\nat once, where a policy has serial() (nqueens);\n0 "
+         "(default): as the policy says; none: no cutoff"},
         {0, "input", "FILE", cli_file, &r->input, "read the problem from there, without --size (expression)"},
         {'O', "output", "FILE", cli_file, &r->picture, "draw the result there, as a PNG file"},
         {0, "trace", "FILE", cli_file, &r->trace,
