@@ -7,7 +7,9 @@
 
 #include <cctype>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "example.h"
@@ -268,19 +270,18 @@ bool read_file(const char *name, std::string *text) {
 
 /* A program's runs all have the same file, which may be a pipe, so the first one reads it. */
 dpr_status find_text(const recursion_request *request, std::string *text, recursion_answer *answer) {
-    static std::string of_file;
-    static bool is_read = false;
-    std::string read;
+    static std::optional<std::string> of_file;
     if (!request->input) {
         *text = make_text(request->size);
         return DPR_OK;
     }
-    if (!is_read && !read_file(request->input, &read))
-        return recursion_fail(answer, "the file '%.60s' cannot be read", request->input);
-    if (!is_read)
-        of_file = read;
-    is_read = true;
-    *text = of_file;
+    if (!of_file) {
+        std::string read;
+        if (!read_file(request->input, &read))
+            return recursion_fail(answer, "the file '%.60s' cannot be read", request->input);
+        of_file = std::move(read);
+    }
+    *text = *of_file;
     return DPR_OK;
 }
 
