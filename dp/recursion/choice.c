@@ -29,6 +29,10 @@ static const double CLOSE = 1.3;
 /* An engine is tried if the least time that it could take is below this share of the fastest so far. */
 static const double WORTH_TRYING = 0.9;
 
+/* Seconds that no launch of a GPU takes, from the call to what the host sees of it. To know this for the shortest runs
+ * takes less time than to ask whether engines could run. */
+static const double LAUNCH = 2e-6;
+
 /* The first run of an engine is not repeated if it took so many times as long as the fastest run, and more than
  * SHORT seconds. */
 static const double HOPELESS = 10, SHORT = 0.25;
@@ -266,6 +270,8 @@ static double find_least(const dpr_engine *engine, const dpr_recursion_call *cal
 /* Whether engine i should run, because it may turn out to be the fastest, which now is `best`. */
 static int is_worth_trying(const seen *s, size_t i, size_t best, const dpr_recursion_call *call) {
     const double shortest = s->seconds[best];
+    if (dpr_engines[i]->on_gpu && shortest < LAUNCH)
+        return 0;
     const int enough = i != best && s->seconds[i] < CLOSE * shortest ? MANY_RUNS : FEW_RUNS;
     if (s->runs[i] >= enough || (s->runs[i] == 1 && s->seconds[i] > SHORT && s->seconds[i] > HOPELESS * shortest))
         return 0;
