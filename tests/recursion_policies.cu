@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "chain_policy.h"
 #include "random_bits.h"
 #include "recursion_policies.h"
 
@@ -78,22 +79,6 @@ struct team_tree {
         }
         team.sync();
         return memory[n];
-    }
-};
-
-struct chain {
-    using task = uint64_t;
-    using result = uint64_t;
-    static constexpr int most_children = 1;
-
-    DPR_POLICY int divide(const dpr::no_data &, const task &n, dpr::children<chain> children) {
-        if (n > 0)
-            children[0] = n - 1;
-        return n > 0;
-    }
-    DPR_POLICY result base(const dpr::no_data &, const task &) { return 1; }
-    DPR_POLICY result combine(const dpr::no_data &, const task &, dpr::results<chain> results, int) {
-        return results[0] + 1;
     }
 };
 

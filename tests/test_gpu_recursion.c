@@ -106,7 +106,7 @@ GPU_TEST(less_stack_than_at_loading) {
     EXPECT_TRUE(gpu_context_pop() && gpu_context_destroy(fresh));
 }
 
-/* What the smallest arenas have no room for is counted. */
+/* What an arena of a hundred tasks has no room for is counted. */
 GPU_TEST(any_arena_gives_the_same_bits) {
     static const tree_shape small = {.deepest = 15, .chance = 90, .most = TREE_MOST};
     for (uint64_t arena = 1; arena <= 64; arena++) {

@@ -13,18 +13,20 @@ static void remove_file(const char *path) {
         (void)remove(path);
 }
 
+static dpr_status fail(const recursion_request *request, const char *why, recursion_answer *answer) {
+    return recursion_fail(answer, "the picture '%.30s' cannot be written: %.40s", request->picture, why);
+}
+
 dpr_status picture_write(const recursion_request *request, uint32_t width, uint32_t height, const uint8_t *pixels,
                          recursion_answer *answer) {
     png_image image = {.version = PNG_IMAGE_VERSION, .width = width, .height = height, .format = PNG_FORMAT_RGB};
     FILE *f = fopen(request->picture, "wb");
-    const int drawn = f && png_image_write_to_stdio(&image, f, 0, pixels, 0, NULL) != 0;
-    const char *why = f && !drawn ? image.message : strerror(errno);
-    const int closed = f && fclose(f) == 0;
-    if (drawn && closed)
+    if (!f)
+        return fail(request, strerror(errno), answer);
+    const int is_drawn = png_image_write_to_stdio(&image, f, 0, pixels, 0, NULL) != 0, is_closed = fclose(f) == 0;
+    if (is_drawn && is_closed)
         return DPR_OK;
-    if (drawn)
-        why = strerror(errno);
-    if (f)
-        remove_file(request->picture);
-    return recursion_fail(answer, "the picture '%.30s' cannot be written: %.40s", request->picture, why);
+    const char *why = is_drawn ? strerror(errno) : image.message;
+    remove_file(request->picture);
+    return fail(request, why, answer);
 }
