@@ -266,7 +266,7 @@ typename P::result solve(const typename P::task &t, uint64_t depth, bool whole, 
         results[i] = solve<P>(child, depth + 1, whole, is_cut ? &cut : counts);
     }
     if constexpr (dpr::recursion::folds<P>) {
-        auto sum = n == 0 ? dpr::recursion::base<P>({}, t, dpr::recursion::team_of_one<P>(), 0) : P::part({}, t);
+        auto sum = n == 0 ? dpr::recursion::base<P>({}, t, dpr::recursion::team_of_one<P>()) : P::part({}, t);
         for (const auto &r : results)
             sum += r;
         return sum;

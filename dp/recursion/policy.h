@@ -369,20 +369,14 @@ template <class P> DPR_BOTH typename P::result part(const data_of<P> &data, cons
 
 /* The policy's functions on the CPU, whether they take a team or not. */
 template <class P>
-int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team, uint64_t cutoff) {
-    if (is_serial<P>(data, task, cutoff))
-        return 0;
+int divide(const data_of<P> &data, const typename P::task &task, children<P> into, const team &team) {
     if constexpr (team_divides<P>)
         return P::divide(data, task, into, team);
     else
         return P::divide(data, task, into);
 }
 
-template <class P>
-typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team, uint64_t cutoff) {
-    if constexpr (has_serial<P>)
-        if (is_serial<P>(data, task, cutoff))
-            return P::serial(data, task);
+template <class P> typename P::result base(const data_of<P> &data, const typename P::task &task, const team &team) {
     if constexpr (team_bases<P>)
         return P::base(data, task, team);
     else

@@ -9,6 +9,8 @@
 #include "policy.h"
 #include "recursion.h"
 
+#define DPR_INLINED_ __attribute__((always_inline)) static inline
+
 namespace dpr {
 namespace recursion {
 
@@ -21,6 +23,7 @@ template <class P> struct solving {
     using result = typename P::result;
     using data = data_of<P>;
     static constexpr size_t most = P::most_children;
+    static constexpr bool is_small = sizeof(slot<P>) <= 8;
     using passed = std::conditional_t<sizeof(task) <= 8, const task, const task &>; /* in a register, or by address */
 
     /* Bytes of stack, at most, that a level takes, and of all levels together. */
@@ -37,8 +40,9 @@ template <class P> struct solving {
     };
 
     /* Writes a level's frame. Children before i are solved; `inner` is what solve_child() returned for child i. Takes a
-     * copy, so that the family itself may be in registers. */
-    __attribute__((noinline, cold)) static dpr_frame *write_out(dpr_solver *s, family f, int n, int i,
+     * copy of a small family, so that the family itself may be in registers. */
+    using written = std::conditional_t<is_small, family, const family &>;
+    __attribute__((noinline, cold)) static dpr_frame *write_out(dpr_solver *s, written f, int n, int i,
                                                                 dpr_frame *inner) {
         dpr_frame *frame = inner == s->stop ? inner : s->frame(s, static_cast<uint64_t>(n));
         if (frame == s->stop)
@@ -64,7 +68,7 @@ template <class P> struct solving {
      * it. Otherwise calls would take most of the time of tasks as small as those of fib. Larger tasks are not solved
      * sooner so. Without optimisation, and with AddressSanitizer, each inlined level would take more of the stack. */
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
-    static constexpr size_t inlined_tasks = sizeof(slot<P>) <= 8 ? 31 : 1;
+    static constexpr size_t inlined_tasks = is_small ? 31 : 1;
 #else
     static constexpr size_t inlined_tasks = 1;
 #endif
@@ -76,44 +80,80 @@ template <class P> struct solving {
     }
     static constexpr int inlined = count_inlined();
 
-    /* Solves a child with `left` levels. Returns what dpr_recursion.solve() does, or NULL. */
+    /* What a call returns: what dpr_recursion.solve() does, or NULL, and the fuel that is left. */
+    struct outcome {
+        dpr_frame *frame;
+        int64_t fuel;
+    };
+
+    /* Whether the thread may go on. Otherwise all that is on its stack is to be written out. */
+    DPR_INLINED_ bool goes_on(state &at) {
+        if (at.fuel > 0 && __atomic_load_n(&at.s->asked, __ATOMIC_RELAXED) == 0)
+            return true;
+        at.s->fuel = at.fuel;
+        const bool yes = at.s->refuel(at.s) != 0;
+        at.fuel = at.s->fuel;
+        return yes;
+    }
+
+    /* Divides a task; a base case is solved, and has 0 children. */
+    DPR_INLINED_ int divide_or_solve(state &at, const task &t, children<P> into, result *out) {
+        --at.fuel;
+        if constexpr (has_serial<P>) {
+            if (is_serial<P>(at.d, t, at.s->cutoff)) {
+                *out = P::serial(at.d, t);
+                return 0;
+            }
+        }
+        const int n = divide<P>(at.d, t, into, team_of_one<P>());
+        if (n == 0)
+            *out = base<P>(at.d, t, team_of_one<P>());
+        return n;
+    }
+    DPR_INLINED_ int divide_or_solve(state &at, const task &t, family &f, result *out) {
+        return divide_or_solve(at, t, children<P>(f.tasks, sizeof(task), most), out);
+    }
+
+    DPR_INLINED_ dpr_frame *after(state &at, outcome call) {
+        at.fuel = call.fuel;
+        return call.frame;
+    }
+
+    /* Solves a child with `left` levels. Where no levels are inlined it is divided here, into `below`, because a base
+     * case then takes no call. Returns what dpr_recursion.solve() does, or NULL. */
     template <int Inlined>
-    __attribute__((always_inline)) static inline dpr_frame *solve_child(state &at, const task &t, result *out,
-                                                                        int left) {
+    DPR_INLINED_ dpr_frame *solve_child(state &at, const task &t, family &below, result *out, int left) {
         if constexpr (Inlined > 0) {
             return solve_level<Inlined - 1>(at, t, out, left);
+        } else if constexpr (inlined > 0) {
+            return after(at, descend(at.s, at.d, t, out, left, at.fuel));
         } else {
-            const outcome child = descend(at.s, at.d, t, out, left, at.fuel);
-            at.fuel = child.fuel;
-            return child.frame;
+            if (left <= 0 || !goes_on(at))
+                return at.s->unsolved;
+            const int n = divide_or_solve(at, t, below, out);
+            return n == 0 ? nullptr : after(at, descend_from(at.s, at.d, t, below, n, out, left, at.fuel));
         }
     }
 
     /* Solves n children, until one is not solved, and counts those that are. */
     template <int Inlined, size_t... I>
-    __attribute__((always_inline)) static inline dpr_frame *solve_children(state &at, family &f, int n, int left,
-                                                                           int *solved, std::index_sequence<I...>) {
+    DPR_INLINED_ dpr_frame *solve_children(state &at, family &f, int n, int left, int *solved,
+                                           std::index_sequence<I...>) {
         dpr_frame *inner = nullptr;
+        family below;
         if constexpr (Inlined > 0) /* with constants for indices, so that tasks and results may be in registers */
-            (void)((static_cast<int>(I) < n && !(inner = solve_child<Inlined>(at, f.tasks[I], &f.results[I], left))
-                    && ++*solved)
+            (void)((static_cast<int>(I) < n
+                    && !(inner = solve_child<Inlined>(at, f.tasks[I], below, &f.results[I], left)) && ++*solved)
                    && ...);
         else
-            while (*solved < n && !(inner = solve_child<0>(at, f.tasks[*solved], &f.results[*solved], left)))
+            while (*solved < n && !(inner = solve_child<0>(at, f.tasks[*solved], below, &f.results[*solved], left)))
                 ++*solved;
         return inner;
     }
 
+    /* Solves a task that is divided into n children, or a wrong number. */
     template <int Inlined>
-    __attribute__((always_inline)) static inline dpr_frame *solve_level(state &at, const task &t, result *out,
-                                                                        int left) {
-        family f;
-        --at.fuel;
-        const int n = divide<P>(at.d, t, children<P>(f.tasks, sizeof(task), most), team_of_one<P>(), at.s->cutoff);
-        if (n == 0) {
-            *out = base<P>(at.d, t, team_of_one<P>(), at.s->cutoff);
-            return nullptr;
-        }
+    DPR_INLINED_ dpr_frame *solve_from(state &at, const task &t, family &f, int n, result *out, int left) {
         if (n < 0 || static_cast<size_t>(n) > most)
             return at.s->wrong(at.s, n);
         int solved = 0;
@@ -127,46 +167,44 @@ template <class P> struct solving {
         return nullptr;
     }
 
-    static bool is_asked(const dpr_solver *s) {
-        return __atomic_load_n(&s->asked, __ATOMIC_RELAXED) != 0;
+    template <int Inlined> DPR_INLINED_ dpr_frame *solve_level(state &at, const task &t, result *out, int left) {
+        family f;
+        const int n = divide_or_solve(at, t, f, out);
+        return n == 0 ? nullptr : solve_from<Inlined>(at, t, f, n, out, left);
     }
-
-    /* What descend() returns: the frame (NULL if the task is solved) and the fuel that is left. */
-    struct outcome {
-        dpr_frame *frame;
-        int64_t fuel;
-    };
 
     /* Solves a task with `left` levels. */
     __attribute__((noinline)) static outcome descend(dpr_solver *s, const data &d, passed t, result *out, int left,
                                                      int64_t fuel) {
         state at = {s, d, fuel};
-        if (left <= 0)
-            return {s->unsolved, fuel};
-        if (fuel <= 0 || is_asked(s)) {
-            s->fuel = fuel;
-            const bool goes_on = s->refuel(s) != 0;
-            at.fuel = s->fuel;
-            if (!goes_on)
-                return {s->unsolved, at.fuel};
-        }
+        if (left <= 0 || !goes_on(at))
+            return {s->unsolved, at.fuel};
         dpr_frame *frame = left > inlined ? solve_level<inlined>(at, t, out, left) : solve_level<0>(at, t, out, left);
+        return {frame, at.fuel};
+    }
+
+    /* The same for a task that is divided already. One child and two are constants in code of their own, because
+     * processors guess wrong how often short loops run. */
+    __attribute__((noinline)) static outcome descend_from(dpr_solver *s, const data &d, passed t, family &f, int n,
+                                                          result *out, int left, int64_t fuel) {
+        state at = {s, d, fuel};
+        dpr_frame *frame = n == 1                ? solve_from<0>(at, t, f, 1, out, left)
+                           : n == 2 && most >= 2 ? solve_from<0>(at, t, f, 2, out, left)
+                                                 : solve_from<0>(at, t, f, n, out, left);
         return {frame, at.fuel};
     }
 
     /* For tasks with very many children: divides the task on the heap. */
     static dpr_frame *expand(dpr_solver *s, const data &d, const task &t, result *out) {
-        if (s->fuel <= 0 || is_asked(s))
-            (void)s->refuel(s);
-        --s->fuel;
+        state at = {s, d, s->fuel};
+        (void)goes_on(at);
         auto *room = static_cast<slot<P> *>(s->room(s, most + 1));
         if (!room)
             return s->stop;
-        const int n = divide<P>(d, t, children<P>(room, sizeof(slot<P>), most), team_of_one<P>(), s->cutoff);
-        if (n == 0) {
-            *out = base<P>(d, t, team_of_one<P>(), s->cutoff);
+        const int n = divide_or_solve(at, t, children<P>(room, sizeof(slot<P>), most), out);
+        s->fuel = at.fuel;
+        if (n == 0)
             return nullptr;
-        }
         if (n < 0 || static_cast<size_t>(n) > most)
             return s->wrong(s, n);
         dpr_frame *frame = s->frame(s, static_cast<uint64_t>(n));
@@ -207,5 +245,7 @@ template <class P> struct solving {
 
 } // namespace recursion
 } // namespace dpr
+
+#undef DPR_INLINED_
 
 #endif
