@@ -110,7 +110,7 @@ __device__ void add_up(const dpr_key_runs_args &args, unsigned parts) {
 }
 
 template <class Key> __device__ void count_runs(const dpr_key_runs_args &args, unsigned part, unsigned parts) {
-    const uint64_t n = count_part<Key>(args, {args.run.count, part, parts});
+    const uint64_t n = count_part<Key>(args, {elements(args.run), part, parts});
     if (threadIdx.x % 32 == 0)
         args.counts[DPR_RUNS_PARTS + part] = n;
     __syncthreads();
@@ -122,9 +122,10 @@ template <class Key> __device__ void write_runs(const dpr_key_runs_args &args, u
     const uint64_t written = args.counts[DPR_RUNS_WRITTEN];
     if (written == 0)
         return;
-    write_part<Key>(args, {args.run.count, part, parts}, args.counts[DPR_RUNS_PARTS + part]);
+    const uint64_t count = elements(args.run);
+    write_part<Key>(args, {count, part, parts}, args.counts[DPR_RUNS_PARTS + part]);
     if (part == 0 && threadIdx.x == 0)
-        write_begin(args, written, args.run.count);
+        write_begin(args, written, count);
 }
 
 template <class Key> __device__ void find_runs(const dpr_key_runs_args &args) {

@@ -18,8 +18,8 @@ enum {
 
 /* The run, and where it writes in device memory. */
 typedef struct dpr_keys_run {
-    dpr_run run;      /* the first member. `in` has `count` keys of the key's type; if runs are counted, `out` receives
-                         their number, a uint64_t */
+    dpr_run run;      /* the first member. `in` has `count` keys of the key's type, or as many as *device_count says; if
+                         runs are counted, `out` receives their number, a uint64_t */
     uint64_t *counts; /* DPR_RUNS_WORDS words, which the launch that counts writes and the one that writes reads */
     uint64_t room;    /* the most runs that are written */
     void *begins;     /* NULL: the launch counts. Otherwise it writes the index at which each run begins, and then

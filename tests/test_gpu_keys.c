@@ -113,7 +113,8 @@ static dpr_status run_on_gpu(const scene *s, const call *c, uint64_t *runs) {
 static dpr_status enqueue(const scene *s, const call *c, uint64_t room) {
     const size_t before = c->shift * dpr_dtype_size(c->dtype);
     return dpr_reduce_by_key_async(s->gpu, s->keys_device + before, c->dtype, s->in_device, s->unique_device + before,
-                                   s->out_device, s->runs_device, room, c->count, DPR_I32, c->op, NULL, s->stream);
+                                   s->out_device, s->runs_device, room, c->count, NULL, DPR_I32, c->op, NULL,
+                                   s->stream);
 }
 
 /* Whether `bytes` bytes from `at` on are 0x5a. */
@@ -237,6 +238,37 @@ KEYS_TEST(graphs) {
     }
 }
 
+/* A graph follows the number of keys, which is more than there are, none, or of a part of them. */
+KEYS_TEST(a_number_of_keys_on_the_device) {
+    NEED_GPU();
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN};
+    static const uint64_t numbers[] = {MOST, 0, 1, 2047, 300000, MOST - 1, MOST + 1, UINT64_MAX};
+    const scene *s = fixture;
+    uint64_t *const number = gpu_alloc(DPR_MEMORY_PINNED, sizeof *number);
+    ASSERT_TRUE(number != NULL);
+    for (size_t i = 0; i < 2 * LENGTH(ops) && !test_failed(); i++) {
+        const dpr_op op = ops[i / 2];
+        const uint64_t room = i % 2 ? 20000 : MOST;
+        ASSERT_TRUE(gpu_capture_begin(s->stream));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->gpu, s->keys_device, DPR_I32, s->in_device, s->unique_device,
+                                                      s->out_device, s->runs_device, room, MOST, number, DPR_I32, op,
+                                                      NULL, s->stream));
+        gpu_graph *const graph = gpu_capture_end(s->stream);
+        ASSERT_TRUE(graph != NULL);
+        for (size_t k = 0; k < LENGTH(numbers) && !test_failed(); k++) {
+            const call c = {.dtype = DPR_I32, .op = op, .count = numbers[k] < MOST ? (size_t)numbers[k] : MOST};
+            const uint64_t known = know(s, &c, 10);
+            *number = numbers[k];
+            clear_results(s);
+            EXPECT_TRUE(gpu_graph_launch(graph, s->stream));
+            expect_enqueued(s, &c, known, known <= room ? known : 0);
+            EXPECT_THAT(!test_failed(), "%s of %zu keys, room for %zu runs", dpr_op_name(op), c.count, (size_t)room);
+        }
+        gpu_graph_destroy(graph);
+    }
+    gpu_free(DPR_MEMORY_PINNED, number);
+}
+
 /* ---- In one pass, where there is room for all results that there can be ---- */
 
 /* A call of any pair. Elements begin `shift` elements behind a boundary of 256 bytes. */
@@ -301,8 +333,8 @@ static void expect_pair(const scene *s, const pair_call *c) {
         expect_close(s, c, known);
         clear_pair(s, c);
         EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->gpu, s->keys_device, DPR_U16, in_device, NULL, s->out_device,
-                                                      s->runs_device, c->count, c->count, c->dtype, c->op, c->options,
-                                                      s->stream));
+                                                      s->runs_device, c->count, c->count, NULL, c->dtype, c->op,
+                                                      c->options, s->stream));
         EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&enqueued, s->runs_device, sizeof enqueued));
         EXPECT_EQ_U64(known, enqueued);
         expect_close(s, c, known);
@@ -370,7 +402,7 @@ KEYS_TEST(one_pass_has_the_same_bits_in_each_run) {
         for (uint64_t bytes = MOST * sizeof(float), i = 0; i < RUNS && !test_failed(); i++) {
             EXPECT_STATUS(DPR_OK,
                           dpr_reduce_by_key_async(s->gpu, s->keys_device, DPR_I32, s->in_device, NULL, s->out_device,
-                                                  s->runs_device, MOST, MOST, DPR_F32, DPR_SUM, NULL, s->stream));
+                                                  s->runs_device, MOST, MOST, NULL, DPR_F32, DPR_SUM, NULL, s->stream));
             EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(i ? s->got : s->known, s->out_device, bytes));
             EXPECT_THAT(i == 0 || memcmp(s->got, s->known, bytes) == 0, "run %d differs, chance %u", (int)i, chance);
         }
@@ -421,7 +453,7 @@ KEYS_TEST(no_keys_in_a_stream) {
     const uint64_t canary = 77;
     uint64_t runs = canary;
     EXPECT_TRUE(gpu_copy(s->runs_device, &canary, sizeof canary));
-    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->gpu, NULL, DPR_I32, NULL, NULL, NULL, s->runs_device, 5, 0,
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->gpu, NULL, DPR_I32, NULL, NULL, NULL, s->runs_device, 5, 0, NULL,
                                                   DPR_I32, DPR_SUM, NULL, s->stream));
     EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&runs, s->runs_device, sizeof runs));
     EXPECT_EQ_U64(0, runs);

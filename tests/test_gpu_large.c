@@ -270,8 +270,8 @@ LARGE_TEST(keys_past_2_to_32) {
         EXPECT_TRUE(gpu_copy(there, &(unsigned char[sizeof got]){0}, sizeof got));
         if (in_stream)
             EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(fixture->ctx, fixture->in, DPR_U8, fixture->in, there->keys,
-                                                          there->sums, &there->runs, RUNS + 1, count, DPR_U8, DPR_SUM,
-                                                          NULL, stream));
+                                                          there->sums, &there->runs, RUNS + 1, count, NULL, DPR_U8,
+                                                          DPR_SUM, NULL, stream));
         else
             EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(fixture->ctx, fixture->in, DPR_U8, fixture->in, there->keys,
                                                     there->sums, &runs, count, DPR_U8, DPR_SUM, NULL));
@@ -348,4 +348,80 @@ LARGE_TEST(one_long_segment_among_many) {
         expect_lengths(fixture, offsets, got, SEGMENTS);
     free(offsets);
     free(got);
+}
+
+/* The same by offsets, which do not overlap. */
+LARGE_TEST(offsets_past_2_to_32) {
+    NEED_MEMORY();
+    enum { SEGMENTS = 4 };
+    static const char *const names[] = {"segments.merge", "segments.group", NULL};
+    static const unsigned char one = 1;
+    const int64_t count = ((int64_t)1 << 32) + 5, offsets[SEGMENTS + 1] = {0, 3, count - 2, count - 2, count};
+    int64_t got[SEGMENTS];
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    segments.begins = offsets;
+    segments.count = SEGMENTS;
+    ASSERT_TRUE(gpu_repeat(fixture->in, fixture->bytes, &one, 1));
+    for (size_t k = 0; k < LENGTH(names); k++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        options.strategy = names[k];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(fixture->ctx, fixture->in, got, (size_t)count, DPR_U8, DPR_SUM,
+                                                  &segments, &options));
+        for (size_t i = 0; i < SEGMENTS; i++)
+            EXPECT_EQ_I64(offsets[i + 1] - offsets[i], got[i]);
+    }
+}
+
+/* All but the last ones are empty. */
+LARGE_TEST(more_segments_than_2_to_32) {
+    NEED_MEMORY();
+    enum { SOME = 4 };
+    static const char *const names[] = {"segments.merge", "segments.group", NULL};
+    static const unsigned char five = 5;
+    static const uint32_t zero = 0, last[SOME + 1] = {0, 1, 3, 6, 10};
+    const uint64_t count = ((uint64_t)1 << 32) + SOME;
+    const size_t bytes = (size_t)(count + 1) * sizeof zero;
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    if (gpu_free_bytes() < bytes + (size_t)count + ((size_t)1 << 30))
+        SKIP("needs 23 GiB of free device memory");
+    unsigned char *const offsets = gpu_alloc(DPR_MEMORY_DEVICE, bytes), *const out =
+                                                                            gpu_alloc(DPR_MEMORY_DEVICE, count);
+    ASSERT_TRUE(offsets && out && gpu_repeat(fixture->in, 64, &five, 1) && gpu_repeat(offsets, bytes, &zero, 4));
+    ASSERT_TRUE(gpu_copy(offsets + bytes - sizeof last, last, sizeof last));
+    segments.begins = offsets;
+    segments.dtype = DPR_U32;
+    segments.count = count;
+    for (size_t k = 0; k < LENGTH(names); k++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        uint8_t got[SOME] = {0};
+        int64_t others = 0;
+        options.strategy = names[k];
+        EXPECT_TRUE(gpu_repeat(out, count, &five, 1));
+        EXPECT_STATUS(DPR_OK,
+                      dpr_reduce_segments(fixture->ctx, fixture->in, out, 10, DPR_U8, DPR_MAX, &segments, &options));
+        EXPECT_TRUE(gpu_copy(got, out + count - SOME, SOME));
+        for (size_t i = 0; i < SOME; i++)
+            EXPECT_EQ_U64(5, got[i]);
+        EXPECT_STATUS(DPR_OK, dpr_reduce(out, &others, count, DPR_U8, DPR_COUNT));
+        EXPECT_EQ_I64(SOME, others); /* all others are 0, the least number of the type */
+    }
+    gpu_free(DPR_MEMORY_DEVICE, offsets);
+    gpu_free(DPR_MEMORY_DEVICE, out);
+}
+
+LARGE_TEST(axes_past_2_to_32) {
+    NEED_MEMORY();
+    static const unsigned char one = 1;
+    const uint64_t third = (((uint64_t)1 << 32) + 5) / 3 + 1, extents[][2] = {{3, third}, {third, 3}};
+    ASSERT_TRUE(gpu_repeat(fixture->in, fixture->bytes, &one, 1));
+    for (uint32_t k = 0; k < 2; k++) {
+        dpr_axes axes = DPR_AXES_INIT;
+        int64_t got[3] = {0, 0, 0};
+        axes.dimensions = 2;
+        axes.extents = extents[k];
+        axes.reduced = k == 0 ? 2 : 1;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_axes(fixture->ctx, fixture->in, got, DPR_U8, DPR_SUM, &axes, NULL));
+        for (size_t i = 0; i < LENGTH(got); i++)
+            EXPECT_EQ_U64(third, got[i]);
+    }
 }

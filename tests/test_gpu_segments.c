@@ -341,6 +341,66 @@ TEST(GpuSegments, long_ones_have_the_same_bits_in_each_run) {
     close_scene(&s);
 }
 
+/* Segments of all lengths, some of which are shared by many blocks of segments.merge and segments.small. */
+TEST(GpuSegments, offsets_have_the_same_bits_in_each_run) {
+    static const char *const names[] = {"segments.merge", "segments.small", "segments.thread", "segments.warp",
+                                        "segments.block"};
+    NEED_GPU();
+    scene s;
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
+    s.op = DPR_SUM;
+    for (int is_double = 0; is_double < 2; is_double++) {
+        s.dtype = is_double ? DPR_F64 : DPR_F32;
+        make_elements(&s, 0);
+        data_fill(s.in, s.op, s.dtype, DATA_RANDOM, MOST_ELEMENTS);
+        EXPECT_TRUE(gpu_copy(s.in_device, s.in, MOST_ELEMENTS * dpr_dtype_size(s.dtype)));
+        for (size_t k = 0; k < LENGTH(lengths) * LENGTH(names) && !test_failed(); k++) {
+            dpr_segments segments = DPR_SEGMENTS_INIT;
+            dpr_options options = DPR_OPTIONS_INIT;
+            segments.count = make_short(&s, lengths[k / LENGTH(names)], 0, s.count);
+            convert_numbers(&s, DPR_I64);
+            use_numbers(&s, &segments, s.numbers_device, 0);
+            options.strategy = names[k % LENGTH(names)];
+            const int others = count_other_bits(&s, &segments, &options, FEW_RUNS);
+            EXPECT_THAT(others == 0, "%s by %s, %zu segments: %d runs differ from the first", dpr_dtype_name(s.dtype),
+                        options.strategy, (size_t)segments.count, others);
+        }
+    }
+    close_scene(&s);
+}
+
+/* The array goes on where another one has ended. */
+TEST(GpuSegments, partial_results_count_from_a_first_index) {
+    NEED_GPU();
+    scene s;
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
+    for (int is_max = 0; is_max < 2; is_max++) {
+        const uint64_t first = UINT64_C(3) << 33;
+        const size_t bytes = dpr_partial_size(is_max ? DPR_ARGMAX : DPR_ARGMIN, DPR_I32);
+        dpr_segments segments = DPR_SEGMENTS_INIT;
+        s.op = is_max ? DPR_ARGMAX : DPR_ARGMIN;
+        s.dtype = DPR_I32;
+        make_elements(&s, 0);
+        segments.count = make_short(&s, length_one_long, 0, s.count);
+        convert_numbers(&s, DPR_I64);
+        use_numbers(&s, &segments, s.numbers_device, 0);
+        unsigned char *partials = malloc((size_t)segments.count * bytes);
+        int64_t *known = (int64_t *)s.known, got = 0;
+        segments.index = DPR_INDEX_IN_ARRAY;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s.gpu, s.in_device, known, s.count, s.dtype, s.op, &segments, NULL));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments_partial(s.gpu, s.in_device, partials, s.count, s.dtype, s.op,
+                                                          &segments, first, NULL));
+        for (size_t i = 0; i < segments.count && !test_failed(); i++) {
+            if (s.begins[i] == s.begins[i + 1])
+                continue;
+            EXPECT_STATUS(DPR_OK, dpr_partial_finish(partials + i * bytes, 1, s.dtype, s.op, NULL, &got));
+            EXPECT_EQ_I64(known[i] + (int64_t)first, got);
+        }
+        free(partials);
+    }
+    close_scene(&s);
+}
+
 /* Runs a plan of dp.segments, and writes what its kernels launched to *report. */
 static void run_nested(scene *s, const dpr_segments *segments, int max_pending, dpr_launch_report *report) {
     const size_t bytes = (size_t)segments->count * ref_result_size(s->op, s->dtype);

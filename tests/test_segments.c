@@ -719,7 +719,7 @@ TEST(ByKey, in_no_stream) {
         uint8_t unique[4] = {9, 9, 9, 9};
         double out[4] = {9, 9, 9, 9};
         uint64_t runs = 77;
-        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, unique, out, &runs, room, 4, DPR_F64,
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, unique, out, &runs, room, 4, NULL, DPR_F64,
                                                       DPR_SUM, NULL, NULL));
         EXPECT_EQ_U64(3, runs);
         if (room < 3)
@@ -728,10 +728,36 @@ TEST(ByKey, in_no_stream) {
             EXPECT_TRUE(unique[0] == 1 && unique[1] == 2 && unique[2] == 3 && out[0] == 3 && out[1] == 3
                         && out[2] == 4);
         EXPECT_TRUE(unique[3] == 9 && out[3] == 9);
-        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, room, 0, DPR_F64,
-                                                      DPR_SUM, NULL, NULL));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, room, 0, NULL,
+                                                      DPR_F64, DPR_SUM, NULL, NULL));
         EXPECT_EQ_U64(0, runs);
     }
+    dpr_ctx_destroy(ctx);
+}
+
+/* More than there are keys, none, and a part of them. */
+TEST(ByKey, a_number_of_keys_in_memory) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4}, known[][3] = {{9, 9, 9}, {1, 9, 9}, {3, 9, 9}, {3, 3, 9}, {3, 3, 4}};
+    dpr_ctx *ctx = cpu_ctx();
+    for (uint64_t number = 0; number < 7; number++) {
+        const size_t n = number < 4 ? (size_t)number : 4;
+        double out[3] = {9, 9, 9};
+        uint64_t runs = 77;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, NULL, out, &runs, 4, 4, &number, DPR_F64,
+                                                      DPR_SUM, NULL, NULL));
+        EXPECT_EQ_U64(n < 2 ? n : n - 1, runs);
+        EXPECT_EQ_BYTES(known[n], out, sizeof out);
+    }
+    const uint64_t number[2] = {4, 4};
+    uint64_t runs = 77;
+    double out[3];
+    EXPECT_STATUS(DPR_ERR_MISALIGNED,
+                  dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, NULL, out, &runs, 4, 4,
+                                          (const uint64_t *)(const void *)((const char *)number + 4), DPR_F64, DPR_SUM,
+                                          NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "device_count is ");
+    EXPECT_EQ_U64(77, runs);
     dpr_ctx_destroy(ctx);
 }
 
@@ -743,8 +769,8 @@ TEST(ByKey, mistakes_in_no_stream) {
     double out[4] = {9};
     uint64_t runs = 77;
 #define EXPECT_NONE(STATUS, SENTENCE, KEYS, UNIQUE, OUT, RUNS, STREAM)                                                 \
-    EXPECT_STATUS(STATUS, dpr_reduce_by_key_async(ctx, KEYS, DPR_I32, in, UNIQUE, OUT, RUNS, 4, 4, DPR_F32, DPR_SUM,   \
-                                                  NULL, STREAM));                                                      \
+    EXPECT_STATUS(STATUS, dpr_reduce_by_key_async(ctx, KEYS, DPR_I32, in, UNIQUE, OUT, RUNS, 4, 4, NULL, DPR_F32,      \
+                                                  DPR_SUM, NULL, STREAM));                                             \
     EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
     EXPECT_TRUE(unique[0] == 9 && out[0] == 9 && runs == 77)
     EXPECT_NONE(DPR_ERR_NULL_POINTER, "keys is NULL", NULL, unique, out, &runs, NULL);

@@ -652,10 +652,14 @@ DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype k
  * @param runs  receives how many runs there are.
  * @param room  the room in `unique_keys` and `out`, in runs. If it is less than `count`, a strategy is chosen for it:
  * far more than there are makes the run slow. If there are more runs, only *runs is written, and the status is DPR_OK
- * as well. */
+ * as well.
+ * @param device_count  NULL, or where the number of elements is when the run begins, if that is not known before: in
+ * memory that the stream reaches, and unchanged until the run is done. `count` is then the most, and a greater number
+ * counts as `count`. The keys are then read twice, whatever `room` is. */
 DPR_API dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                            void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
-                                           dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream);
+                                           const uint64_t *device_count, dpr_dtype dtype, dpr_op op,
+                                           const dpr_options *options, dpr_stream stream);
 
 /* ---- Axes ------------------------------------------------------------------------------------------------------- */
 

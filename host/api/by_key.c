@@ -18,7 +18,8 @@ typedef struct keyed {
     void *unique; /* NULL: they are not wanted */
     dpr_dtype dtype;
     size_t key_bytes;
-    uint64_t room; /* in runs */
+    uint64_t room;                /* in runs */
+    const uint64_t *device_count; /* as in dpr_reduce_by_key_async() */
 } keyed;
 
 static const dpr_place in_host_memory = {DPR_MEMORY_HOST, -1, NULL};
@@ -105,12 +106,13 @@ static int is_in_device_memory(const dpr_parts_array *a) {
 }
 
 /* Whether one pass can do the call: there is room for all results that there can be, so that nothing need be counted
- * before results are written; no strategy, block size or wisdom alone is asked for; and the kernel can run it. */
+ * before results are written; the host knows the number of elements; no strategy, block size or wisdom alone is asked
+ * for; and the kernel can run it. */
 static int fits_one_pass(const dpr_ctx *ctx, const keyed *k) {
     const dpr_request *r = &k->parts.request;
     const dpr_parts_array *a = k->parts.array;
     const size_t element = dpr_dtypes[r->key.f.dtype].size;
-    return r->count > 0 && r->count <= k->room && r->count <= UINT32_MAX && r->key.f.strategy == 0
+    return r->count > 0 && r->count <= k->room && r->count <= UINT32_MAX && !k->device_count && r->key.f.strategy == 0
            && r->key.f.block == 0 && r->key.f.effort != DPR_WISDOM_ONLY && (uintptr_t)k->parts.in % element == 0
            && is_in_device_memory(&a[DPR_PARTS_IN]) && is_in_device_memory(&a[DPR_PARTS_OUT])
            && is_in_device_memory(&a[DPR_PARTS_MORE]) && is_in_device_memory(&a[DPR_PARTS_MORE + 1])
@@ -138,6 +140,7 @@ static dpr_status reduce_in_one_pass(dpr_ctx *ctx, const keyed *k, uint64_t *run
 static dpr_status look_at_keys(dpr_ctx *ctx, const keyed *k, dpr_keys_run r, const dpr_host_result *count) {
     r.room = k->room;
     r.run.count = k->parts.request.count;
+    r.run.device_count = k->device_count;
     r.run.key.f.dtype = DPR_ROW(k->dtype);
     return pass(ctx, dpr_this_build.key_runs, &r.run, count);
 }
@@ -313,7 +316,7 @@ static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream str
 /* Checks what a call with keys needs beyond dpr_parts_make(). `runs` is NULL unless the number of runs goes to memory
  * that a stream reaches. */
 static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
-    static const char *const names[] = {"keys", "unique_keys", "runs"};
+    static const char *const names[4] = {"keys", "unique_keys", "runs", "device_count"};
     const int has_keys = k->parts.request.count > 0;
     dpr_status status = check_type(k->dtype);
     if (status == DPR_OK && has_keys)
@@ -322,8 +325,8 @@ static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
         status = dpr_shape_check_pointer("unique_keys", k->unique, k->dtype);
     if (status == DPR_OK && k->room > 0)
         status = dpr_request_check(&k->parts.request, k->parts.in, &k->parts.out);
-    return status == DPR_OK ? dpr_parts_place(ctx, &k->parts, names, (const void *const[]){k->keys, k->unique, runs})
-                            : status;
+    const void *const more[4] = {k->keys, k->unique, runs, k->device_count};
+    return status == DPR_OK ? dpr_parts_place(ctx, &k->parts, names, more) : status;
 }
 
 dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in, void *unique_keys,
@@ -348,7 +351,11 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
 /* The call in the CPU's context. */
 static dpr_status run_at_once(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
     uint64_t found = 0;
-    const dpr_status status = k->parts.request.count > 0 ? run_on_cpu(ctx, k, &found) : DPR_OK;
+    dpr_status status = dpr_parts_reach(ctx, &k->parts);
+    if (status == DPR_OK && k->device_count && *k->device_count < k->parts.request.count)
+        k->parts.request.count = (size_t)*k->device_count;
+    if (status == DPR_OK && k->parts.request.count > 0)
+        status = run_on_cpu(ctx, k, &found);
     if (status != DPR_OK && status != DPR_ERR_BUFFER_TOO_SMALL)
         return status;
     *runs = found;
@@ -357,13 +364,17 @@ static dpr_status run_at_once(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
 
 dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                    void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
-                                   dpr_dtype dtype, dpr_op op, const dpr_options *options, dpr_stream stream) {
+                                   const uint64_t *device_count, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                                   dpr_stream stream) {
     keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .key_bytes = dpr_dtype_size(key_dtype)};
+    k.device_count = device_count;
     dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
         status = dpr_parts_no_stream(ctx, &k.parts, stream);
     if (status == DPR_OK)
         status = dpr_shape_check_pointer("runs", runs, DPR_U64);
+    if (status == DPR_OK && device_count)
+        status = dpr_shape_check_pointer("device_count", device_count, DPR_U64);
     k.room = room < count ? room : count;
     if (status == DPR_OK)
         status = prepare(ctx, &k, runs);

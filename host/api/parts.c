@@ -36,7 +36,7 @@ dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *c, dpr_strea
 
 /* ---- Where the arrays lie ---- */
 
-dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const names[3], const void *const more[3]) {
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const names[4], const void *const more[4]) {
     c->array[DPR_PARTS_IN] = (dpr_parts_array){.name = "in", .at = c->request.count > 0 ? c->in : NULL};
     c->array[DPR_PARTS_OUT] = (dpr_parts_array){.name = "out", .at = c->out};
     for (int i = 0; i < DPR_PARTS_ARRAYS - DPR_PARTS_MORE; i++)

@@ -6,8 +6,16 @@
 #include "request.h"
 #include "shape.h"
 
-/* The arrays of a call: `in`, `out`, two more, and the number of its parts, of which each may be NULL. */
-enum { DPR_PARTS_IN, DPR_PARTS_OUT, DPR_PARTS_MORE, DPR_PARTS_NUMBER = DPR_PARTS_MORE + 2, DPR_PARTS_ARRAYS };
+/* The arrays of a call: `in`, `out`, two more, the number of its parts, and the number of its elements; each may be
+ * NULL. */
+enum {
+    DPR_PARTS_IN,
+    DPR_PARTS_OUT,
+    DPR_PARTS_MORE,
+    DPR_PARTS_NUMBER = DPR_PARTS_MORE + 2,
+    DPR_PARTS_COUNT,
+    DPR_PARTS_ARRAYS
+};
 
 typedef struct dpr_parts_array {
     const char *name; /* of the call's argument */
@@ -33,7 +41,7 @@ dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *call, dpr_st
 
 /* Finds out where the arrays lie, of which `names` and `more` are those from DPR_PARTS_MORE on. Fails if one of them is
  * another device's. */
-dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *call, const char *const names[3], const void *const more[3]);
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *call, const char *const names[4], const void *const more[4]);
 
 /* Whether the elements are in device memory, so that the GPU runs the call. */
 int dpr_parts_on_device(const dpr_parts *call);

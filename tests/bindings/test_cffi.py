@@ -296,8 +296,8 @@ CALLS = {
     "dpr_reduce_segments_partial_async": lambda d, f: (d.sum_of_one_segment(lambda *rest: f(*rest, d.null)), 45),
     "dpr_reduce_by_key": lambda d, f: (d.sums_of_runs(lambda *rest: f(d.context, *rest, d.null)), [2, 10, 45]),
     "dpr_reduce_by_key_async": lambda d, f: (d.sums_of_runs(
-        lambda keys, dtype, x, unique, out, runs, *rest: f(d.context, keys, dtype, x, unique, out, runs, 2, *rest,
-                                                           d.null, d.null)), [2, 10, 45]),
+        lambda keys, dtype, x, unique, out, runs, count, *rest: f(d.context, keys, dtype, x, unique, out, runs, 2,
+                                                                  count, d.null, *rest, d.null, d.null)), [2, 10, 45]),
     "dpr_reduce_axes": lambda d, f: (d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null)), [25, 30]),
     "dpr_reduce_axes_async": lambda d, f: (
         d.sums_of_columns(lambda *rest: f(d.context, *rest, d.null, d.null)), [25, 30]),

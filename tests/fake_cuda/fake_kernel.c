@@ -633,7 +633,10 @@ static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op
 /* Counts runs of keys, or writes them. */
 static const char *run_key_runs(const dpr_key_runs_args *args) {
     static const char out_of_reach[] = "the kernel that finds runs of keys uses memory it cannot reach";
-    uint64_t runs, *const counts = args->counts;
+    uint64_t runs, count = args->run.count, *const counts = args->counts;
+    const char *wrong = find_count(args->run.device_count, &count);
+    if (wrong)
+        return wrong;
     if ((args->run.count > 0 && !fake_find(args->run.in, args->run.count * args->key_bytes))
         || !fake_find(counts, DPR_RUNS_WORDS * sizeof *counts))
         return out_of_reach;
@@ -641,9 +644,9 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
         return "the fake kernel takes fewer than 2^32 keys";
     if (!args->run.scratch)
         return "the kernel that finds runs of keys has no scratch memory";
-    const char *wrong = check_scratch(args->run.scratch);
-    int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, args->run.count, &runs);
-    if (args->run.count == 0)
+    wrong = check_scratch(args->run.scratch);
+    int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, count, &runs);
+    if (count == 0)
         runs = 0;
     if (!wrong && !begins)
         wrong = "there is no memory for runs of keys";

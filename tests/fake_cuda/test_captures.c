@@ -134,7 +134,7 @@ static dpr_status enqueue_runs_in(const scene *s, dpr_stream stream) {
     dpr_status status = dpr_ctx_create(0, &ctx);
     if (status == DPR_OK)
         status = dpr_reduce_by_key_async(ctx, s->keys, DPR_U8, s->in, NULL, s->device_out, s->runs, MOST_RUNS, COUNT,
-                                         DPR_I32, DPR_SUM, NULL, stream);
+                                         NULL, DPR_I32, DPR_SUM, NULL, stream);
     dpr_ctx_destroy(ctx);
     return status;
 }

@@ -443,7 +443,7 @@ PARTS_TEST(runs_of_keys_in_pinned_memory_by_name) {
 
 /* Enqueues the call for arrays that the stream reaches. */
 static dpr_status enqueue_keyed(const scene *s, keyed *k, uint64_t room) {
-    return dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, room, COUNT,
+    return dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, room, COUNT, NULL,
                                    DPR_I32, DPR_SUM, NULL, s->stream);
 }
 
@@ -464,17 +464,49 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
         }
         start_keyed(&k, 77);
         EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
-        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->ctx, there->keys, DPR_I32, s->in, NULL, there->results,
-                                                      &there->runs, SEGMENTS, 3, DPR_I32, DPR_SUM, NULL, s->stream));
+        EXPECT_STATUS(DPR_OK,
+                      dpr_reduce_by_key_async(s->ctx, there->keys, DPR_I32, s->in, NULL, there->results, &there->runs,
+                                              SEGMENTS, 3, NULL, DPR_I32, DPR_SUM, NULL, s->stream));
         EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
         EXPECT_TRUE(k.runs == 1 && k.results[0] == 3 && k.results[1] == 77);
         EXPECT_TRUE(memcmp(k.unique, key_canaries, sizeof key_canaries) == 0);
-        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->ctx, NULL, DPR_I32, NULL, NULL, NULL, &there->runs, 1, 0,
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(s->ctx, NULL, DPR_I32, NULL, NULL, NULL, &there->runs, 1, 0, NULL,
                                                       DPR_I32, DPR_SUM, NULL, s->stream));
         EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
         EXPECT_EQ_U64(0, k.runs);
         gpu_free(kinds[i], there);
     }
+}
+
+/* A number of elements that the stream reads, and one in memory that it does not reach. */
+PARTS_TEST(runs_of_a_number_of_keys_on_the_device) {
+    const scene *s = fixture;
+    const uint64_t elsewhere = 3;
+    keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
+    uint64_t *const number = gpu_alloc(DPR_MEMORY_PINNED, sizeof *number);
+    ASSERT_TRUE(there && number);
+    for (*number = 0; *number <= COUNT + 1; ++*number) {
+        start_keyed(&k, 77);
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_OK,
+                      dpr_reduce_by_key_async(s->ctx, there->keys, DPR_I32, s->in, there->unique, there->results,
+                                              &there->runs, COUNT, COUNT, number, DPR_I32, DPR_SUM, NULL, s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+        int64_t elements = 0;
+        for (uint64_t i = 0; i < k.runs && i < SEGMENTS; i++)
+            elements += k.results[i];
+        EXPECT_EQ_U64(*number < COUNT ? *number : COUNT, elements); /* each of which is 1 */
+    }
+    start_keyed(&k, 77);
+    EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND,
+                  dpr_reduce_by_key_async(s->ctx, there->keys, DPR_I32, s->in, there->unique, there->results,
+                                          &there->runs, COUNT, COUNT, &elsewhere, DPR_I32, DPR_SUM, NULL, s->stream));
+    EXPECT_CONTAINS(dpr_last_error(), "device_count is ");
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+    EXPECT_TRUE(is_as_started(&k));
+    gpu_free(DPR_MEMORY_DEVICE, there);
+    gpu_free(DPR_MEMORY_PINNED, number);
 }
 
 /* Nothing is enqueued, so not even the number of runs changes. */
@@ -491,7 +523,7 @@ PARTS_TEST(runs_that_the_gpu_does_not_reduce) {
         uint64_t runs = room;
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE,
                       dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, room,
-                                              COUNT, DPR_I32, DPR_VAR, &options, s->stream));
+                                              COUNT, NULL, DPR_I32, DPR_VAR, &options, s->stream));
         EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, dpr_reduce_by_key(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results,
                                                                  &runs, COUNT, DPR_I32, DPR_VAR, &options));
         EXPECT_EQ_U64(room, runs);
@@ -500,11 +532,12 @@ PARTS_TEST(runs_that_the_gpu_does_not_reduce) {
     options.effort = DPR_WISDOM_ONLY; /* there is none, also where one pass would do */
     EXPECT_STATUS(DPR_ERR_WISDOM,
                   dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, COUNT,
-                                          COUNT, DPR_I32, DPR_SUM, &options, s->stream));
-    EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL,
-                                                                 &k->runs, 0, 0, DPR_I32, DPR_SUM, NULL, s->stream));
+                                          COUNT, NULL, DPR_I32, DPR_SUM, &options, s->stream));
+    EXPECT_STATUS(DPR_ERR_INVALID_DTYPE,
+                  dpr_reduce_by_key_async(s->ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL, &k->runs, 0, 0, NULL, DPR_I32,
+                                          DPR_SUM, NULL, s->stream));
     EXPECT_STATUS(DPR_ERR_INVALID_DTYPE, dpr_reduce_by_key_async(s->ctx, NULL, DPR_F32, NULL, NULL, NULL, &k->runs, 0,
-                                                                 0, DPR_I32, DPR_SUM, NULL, s->stream));
+                                                                 0, NULL, DPR_I32, DPR_SUM, NULL, s->stream));
     EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&got, k, sizeof got));
     EXPECT_TRUE(memcmp(&got, &before, sizeof got) == 0);
     gpu_free(DPR_MEMORY_DEVICE, k);
@@ -517,7 +550,7 @@ PARTS_TEST(keys_that_a_stream_does_not_reach) {
     ASSERT_TRUE(there && gpu_copy(there, &k, sizeof k));
 #define EXPECT_OUT_OF_REACH(NAME, KEYS, UNIQUE, OUT, RUNS)                                                             \
     EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_reduce_by_key_async(s->ctx, KEYS, DPR_I32, s->in, UNIQUE, OUT, RUNS, 4,     \
-                                                               COUNT, DPR_I32, DPR_SUM, NULL, s->stream));             \
+                                                               COUNT, NULL, DPR_I32, DPR_SUM, NULL, s->stream));       \
     EXPECT_CONTAINS(dpr_last_error(), NAME " is 0x");                                                                  \
     EXPECT_CONTAINS(dpr_last_error(), "in pageable host memory, which a stream cannot reach")
     EXPECT_OUT_OF_REACH("keys", k.keys, there->unique, there->results, &there->runs);
@@ -725,7 +758,7 @@ PARTS_TEST(calls_that_fail_in_one_pass_of_two_launches) {
         for (int again = 0; again < 2; again++) {
             fake_fail_call(again ? 0 : fail, again ? cudaSuccess : cudaErrorUnknown);
             const dpr_status status = dpr_reduce_by_key_async(s->ctx, in, DPR_I32, in, NULL, out, found, MANY, MANY,
-                                                              DPR_I32, DPR_SUM, NULL, s->stream);
+                                                              NULL, DPR_I32, DPR_SUM, NULL, s->stream);
             if (!again)
                 failed = fake_failed_call();
             fake_fail_call(0, cudaSuccess);
@@ -752,7 +785,7 @@ PARTS_TEST(calls_that_fail_in_a_stream) {
 /* After an error the results have not changed; the number of runs and their keys may be there. */
 static dpr_status enqueue_keys(const scene *s, int64_t *out) {
     return dpr_reduce_by_key_async(s->ctx, of_keys->keys, DPR_I32, s->in, of_keys->unique, out, &of_keys->runs,
-                                   SEGMENTS, COUNT, DPR_I32, DPR_SUM, NULL, s->stream);
+                                   SEGMENTS, COUNT, NULL, DPR_I32, DPR_SUM, NULL, s->stream);
 }
 
 PARTS_TEST(calls_that_fail_with_keys_in_a_stream) {

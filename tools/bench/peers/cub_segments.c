@@ -54,8 +54,8 @@ static int enqueue_our_by_key(void *user, const void *in, void *out, dpr_stream 
     const peer_set *s = p->set;
     const shape_array *a = p->caller.array;
     return caller_note(&p->caller, dpr_reduce_by_key_async(p->caller.ctx, s->keys, DPR_I32, in, s->unique_keys, out,
-                                                           s->result, a->elements, (size_t)a->elements, p->caller.dtype,
-                                                           p->caller.ops.at[0], NULL, stream));
+                                                           s->result, a->elements, (size_t)a->elements, NULL,
+                                                           p->caller.dtype, p->caller.ops.at[0], NULL, stream));
 }
 
 static int call_our_by_key(void *user, const void *in, void *out) {
