@@ -16,10 +16,30 @@ static int64_t number_at(dpr_dtype dtype, const void *numbers, uint64_t i) {
     }
 }
 
-dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i) {
-    const int64_t begin = number_at(list->dtype, list->begins, i), end = number_at(list->dtype, list->ends, i);
-    const int is_empty = list->dtype == DPR_U64 ? (uint64_t)begin >= (uint64_t)end : begin >= end;
+/* A segment that begins and ends at these numbers. */
+static dpr_range range_of(dpr_dtype dtype, int64_t begin, int64_t end) {
+    const int is_empty = dtype == DPR_U64 ? (uint64_t)begin >= (uint64_t)end : begin >= end;
     return is_empty ? (dpr_range){0, 0} : (dpr_range){(size_t)begin, (size_t)end};
+}
+
+dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i) {
+    return range_of(list->dtype, number_at(list->dtype, list->begins, i), number_at(list->dtype, list->ends, i));
+}
+
+uint64_t dpr_segment_elements(const dpr_segment_list *list, uint64_t first, uint64_t end) {
+    const int is_offsets =
+        (const char *)list->ends - (const char *)list->begins == dpr_dtypes[DPR_ROW(list->dtype)].size;
+    uint64_t elements = 0;
+    if (is_offsets && first < end) {
+        const dpr_range all = range_of(list->dtype, number_at(list->dtype, list->begins, first),
+                                       number_at(list->dtype, list->ends, end - 1));
+        return all.end - all.begin;
+    }
+    for (uint64_t i = first; i < end; i++) {
+        const dpr_range r = dpr_segment_range(list, i);
+        elements += r.end - r.begin;
+    }
+    return elements;
 }
 
 /* Bytes of a result, or of a partial result if these are wanted. */
