@@ -26,7 +26,6 @@ enum {
     TURNS = 16,     /* at least this many of these a thread, if there are enough results */
     LEAST_PART_BYTES = 1 << 18, /* of the elements of a tile, that are worth a part */
     ROW_BYTES = 4096,           /* of a tile of columns: accumulators stay in the L1 or L2 cache */
-    LEAST_ROW_BYTES = 256,      /* for the sake of more tiles */
     LEAST_COLUMNS_BYTES = 64,   /* a vector of any instruction set */
     STRIP_BYTES = 256,          /* of the rows that are taken as one */
     LEAST_STRIPS = 16,          /* for fewer, copies are as fast */
@@ -497,14 +496,9 @@ static form form_of(const job *j) {
     return reduce.in == 1 && reduce.extent * j->element >= LEAST_RUN_BYTES ? RUNS_FORM : COPIES_FORM;
 }
 
-/* The number of results of a tile. A tile of columns has fewer if there would be too few tiles for the threads. */
-static uint64_t width_of(const job *j, uint64_t threads) {
-    const uint64_t inner = inner_kept(&j->layout).extent, row = ROW_BYTES / j->element;
-    const uint64_t least_row = LEAST_ROW_BYTES / j->element,
-                   share = threads > 1 ? j->layout.outputs / (4 * threads) : row;
-    if (j->form != COLUMNS_FORM)
-        return least(inner, WIDTH);
-    return least(inner, share < least_row ? least_row : least(share, row));
+/* The number of results of a tile. */
+static uint64_t width_of(const job *j) {
+    return least(inner_kept(&j->layout).extent, j->form == COLUMNS_FORM ? ROW_BYTES / j->element : WIDTH);
 }
 
 int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int threads) {
@@ -518,7 +512,7 @@ int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int thre
         j.form = form_of(&j);
     }
     const uint64_t inner = inner_kept(&j.layout).extent;
-    j.width = width_of(&j, (uint64_t)threads);
+    j.width = width_of(&j);
     j.tiles = j.layout.outputs / inner * ((inner + j.width - 1) / j.width);
     j.stretch = least(least(MOST_STRETCH, TILE_BYTES / (j.element * least(j.width, WIDTH))), j.layout.each);
     j.pitch = (size_t)j.stretch + PAD_BYTES / j.element;
