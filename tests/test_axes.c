@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu/axes.h"
 #include "data.h"
 #include "reference.h"
 #include "support.h"
@@ -433,6 +434,29 @@ TEST(Axes, nothing_behind_rows_is_read) {
 }
 
 /* ---- Nothing, and mistakes ---- */
+
+/* Columns of F32 of a tile: as many as fit a page, unless many threads have few rows. */
+TEST(Axes, columns_of_a_tile) {
+    static const struct {
+        uint64_t arrays, rows, columns, threads, wanted;
+    } cases[] = {
+        {1, 1 << 18, 256, 2, 256},      {1, 1 << 18, 256, 64, 256},  {1, 1 << 13, 1 << 13, 1, 1024},
+        {1, 1 << 13, 1 << 13, 8, 1024}, {1, 1 << 13, 4096, 32, 256}, {1, 1 << 13, 4096, 192, 64},
+        {1, 512, 4096, 1, 1024},        {1, 512, 4096, 16, 64},      {1, 3, 22369621, 16, 1024},
+        {256, 512, 512, 32, 512},       {1, 0, 100, 2, 64},          {1, 1 << 20, 16, 8, 16},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const uint64_t columns = cases[i].columns, arrays = cases[i].arrays, rows = cases[i].rows;
+        const dpr_axes_layout at = {.kept = 2,
+                                    .reduced = 1,
+                                    .keep = {{arrays, (int64_t)(rows * columns), (int64_t)columns}, {columns, 1, 1}},
+                                    .reduce = {{rows, (int64_t)columns, 0}},
+                                    .outputs = arrays * columns,
+                                    .each = rows};
+        EXPECT_THAT(dpr_cpu_tile_columns(&at, sizeof(float), cases[i].threads) == cases[i].wanted, "case %zu: %llu", i,
+                    (unsigned long long)dpr_cpu_tile_columns(&at, sizeof(float), cases[i].threads));
+    }
+}
 
 TEST(Axes, no_elements) {
     static const uint64_t extents[] = {2, 0}, none[] = {0, 5};
