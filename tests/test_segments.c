@@ -33,9 +33,10 @@ static int is_index(dpr_op op) {
 
 /* ---- One segment after another ---- */
 
-/* Whether the segment's sum or product is formed in F64 and rounded once, in an order of its own. */
+/* Whether the segment's sum, product or variance is formed in F64 and rounded once, in an order of its own. */
 static int is_formed_apart(const scene *s, size_t n) {
-    return n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD);
+    const int is_variance = s->op == DPR_VAR && n <= SHORT;
+    return is_variance || (n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD));
 }
 
 /* The strategy whose partial result for the segment alone is the same: a plain loop runs short segments, and
@@ -377,6 +378,43 @@ TEST(Segments, rows_that_go_on) {
     EXPECT_STATUS(DPR_ERR_EMPTY, dpr_partial_finish(first + bytes, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
     EXPECT_STATUS(DPR_OK, dpr_partial_finish(second + bytes, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
     EXPECT_EQ_I64(8, index);
+    dpr_ctx_destroy(ctx);
+}
+
+/* Variances of up to 16 elements have loops of their own. Here they are compared with the reference, also where the
+ * mean is much greater than the distances from it. */
+TEST(Segments, variances_of_short_segments) {
+    enum { EACH = 20 };
+    static _Alignas(16) unsigned char in[EACH * SHORT * 16];
+    unsigned char results[EACH][sizeof(double)];
+    int64_t offsets[EACH + 1];
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "cpu.simd";
+    segments.count = EACH;
+    segments.begins = offsets;
+    for (size_t t = 0; t < dpr_dtype_count(); t++)
+        for (int n = 1; n <= SHORT; n++) {
+            const dpr_dtype dtype = dpr_dtype_at(t);
+            const size_t size = dpr_dtype_size(dtype);
+            for (int i = 0; i <= EACH; i++)
+                offsets[i] = (int64_t)i * n;
+            data_fill(in, DPR_VAR, dtype, DATA_RANDOM, (size_t)(EACH * n));
+            for (int i = 0; i < EACH * n && dtype == DPR_F64 && n % 2; i++)
+                ((double *)(void *)in)[i] = 1e9 + 1e-3 * (i * i % 7);
+            options.nan = n % 3 ? DPR_NAN_PROPAGATE : DPR_NAN_IGNORE;
+            EXPECT_STATUS(
+                DPR_OK, dpr_reduce_segments(ctx, in, results, (size_t)(EACH * n), dtype, DPR_VAR, &segments, &options));
+            for (int i = 0; i < EACH; i++) {
+                ref_state state;
+                char why[200] = "";
+                ref_reduce(&state, DPR_VAR, dtype, options.nan, in + (size_t)(i * n) * size, (size_t)n);
+                EXPECT_THAT(ref_check(&state, (unsigned char *)results + (size_t)i * ref_result_size(DPR_VAR, dtype),
+                                      why, sizeof why),
+                            "%d of %s: %s", n, dpr_dtype_name(dtype), why);
+            }
+        }
     dpr_ctx_destroy(ctx);
 }
 

@@ -59,6 +59,35 @@ DPR_INLINE void fold_range(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsign
         dpr_acc_add(op, dtype, nan, acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
 }
 
+/* Folds the same elements, at most DPR_SHORT_SEGMENT, for VAR: dpr_acc_add() divides for each element, this for the
+ * mean. Four sums of squares round less than one. The mean is not finite if there are infinities or NaNs, if the sum
+ * overflows, or if there is no element. */
+DPR_INLINE void fold_variance(dpr_dtype dtype, dpr_nan nan, const unsigned char *in, dpr_range r, dpr_acc *acc) {
+    double re[DPR_SHORT_SEGMENT], im[DPR_SHORT_SEGMENT], sum[2] = {0}, off[2] = {0}, squares[4] = {0};
+    size_t n = 0;
+    for (size_t i = r.begin; i < r.end; i++) {
+        const dpr_element e = dpr_element_load(dtype, in + i * dpr_element_size(dtype));
+        if (nan == DPR_NAN_IGNORE && dpr_element_is_nan(dtype, e))
+            continue;
+        re[n] = dpr_acc_number(dtype, e);
+        im[n] = e.im;
+        sum[0] += re[n];
+        sum[1] += im[n++];
+    }
+    const double mean[] = {sum[0] / (double)n, sum[1] / (double)n};
+    if (!isfinite(mean[0]) || !isfinite(mean[1])) {
+        fold_range(DPR_VAR, dtype, nan, in, r, acc);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double re_off = re[i] - mean[0], im_off = im[i] - mean[1];
+        off[0] += re_off;
+        off[1] += im_off;
+        squares[i % 4] += re_off * re_off + im_off * im_off;
+    }
+    *acc = dpr_acc_of_mean(n, mean[0], mean[1], off[0], off[1], (squares[0] + squares[1]) + (squares[2] + squares[3]));
+}
+
 /* Writes the result or the partial result of a segment. acc->index counts from the beginning of the array. */
 DPR_INLINE void write_segment(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_run *run, dpr_range r, dpr_acc *acc,
                               void *out) {
@@ -89,6 +118,8 @@ DPR_INLINE uint64_t reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_ru
         }
         if (n > limits.folded)
             limits.fold(run->in, r.begin, n, &acc);
+        else if (op == DPR_VAR && limits.fold && !run->label)
+            fold_variance(dtype, nan, run->in, r, &acc);
         else
             fold_range(op, dtype, nan, run->in, r, &acc);
         write_segment(op, dtype, nan, run, r, &acc, out);
