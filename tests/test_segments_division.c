@@ -1,6 +1,8 @@
 /* How the CPU divides segments among threads (shares.h). */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "cpu/segments.h"
 #include "cpu/shares.h"
@@ -116,5 +118,48 @@ TEST(SegmentsDivision, each_segment_once) {
             EXPECT_EQ_U64(1, s->taken[i]);
     }
     free(s);
+    free(shares);
+}
+
+/* Memory that is 0, and takes room only where it is written. */
+static void *zeros(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+/* The last of more segments than 32 bits count: their numbers and results lie behind 2^32 others, which are empty and
+ * counted as taken. */
+TEST(SegmentsDivision, more_than_32_bits_count) {
+    enum { LAST = 3000 };
+    const uint64_t before = UINT64_C(1) << 32, count = before + LAST;
+    int32_t *const offsets = zeros((count + 1) * sizeof *offsets);
+    uint8_t *const out = zeros(count);
+    static uint8_t in[LAST];
+    dpr_shares *shares = malloc(sizeof *shares);
+    uint64_t first, end, wrong = 0;
+    if (offsets && out) {
+        const dpr_segment_list list = {.count = count, .begins = offsets, .ends = offsets + 1, .dtype = DPR_I32};
+        dpr_run run = {.in = in, .out = out, .count = LAST, .segments = &list};
+        run.key.f.op = DPR_ROW(DPR_MAX);
+        run.key.f.dtype = DPR_ROW(DPR_U8);
+        const dpr_segment_limits limits = {dpr_cpu_fold_many(&run.key), dpr_cpu_fold(&run.key), DPR_SHORT_SEGMENT,
+                                           SIZE_MAX};
+        for (int i = 0; i < LAST; i++) {
+            in[i] = (uint8_t)(i % 251 + 1);
+            offsets[before + (uint64_t)i + 1] = i + 1;
+        }
+        dpr_shares_begin(shares, &list, THREADS, PIECE);
+        atomic_store(&shares->next, before);
+        for (int thread = 0; dpr_shares_next(shares, thread, &first, &end); thread = (thread + 1) % THREADS)
+            EXPECT_EQ_U64(0, dpr_cpu_segments(&run, first, end, limits));
+        for (int i = 0; i < LAST; i++)
+            wrong += out[before + (uint64_t)i] != in[i];
+        EXPECT_EQ_U64(0, wrong);
+        EXPECT_EQ_U64(LAST, dpr_segment_elements(&list, 0, count));
+    }
+    if (offsets)
+        (void)munmap(offsets, (count + 1) * sizeof *offsets);
+    if (out)
+        (void)munmap(out, count);
     free(shares);
 }
