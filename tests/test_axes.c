@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "cpu/axes.h"
 #include "data.h"
 #include "reference.h"
 #include "support.h"
@@ -351,6 +352,63 @@ TEST(Axes, initial_values_and_merged_parts) {
     free(in);
 }
 
+/* Compares the results of a scene whose options have an initial value with the reference, which has no loops of the
+ * library. */
+static void expect_reference(const scene *s) {
+    const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
+    const uint64_t outputs = product(s, 0), each = product(s, 1);
+    unsigned char *out = malloc((size_t)outputs * size), *copy = malloc((size_t)each * element);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->ctx, s->in, out, s->dtype, s->op, &s->axes, &s->options));
+    for (uint64_t o = 0; o < outputs && !test_failed(); o++) {
+        ref_state state;
+        char why[300] = "";
+        for (uint64_t i = 0; i < each; i++)
+            memcpy(copy + i * element,
+                   s->in + (offset(s, 0, o, s->strides) + offset(s, 1, i, s->strides)) * (int64_t)element, element);
+        ref_reduce(&state, s->op, s->dtype, s->options.nan, copy, (size_t)each);
+        ref_add_init(&state, s->options.init);
+        EXPECT_THAT(ref_check(&state, out + o * size, why, sizeof why), "%s of %s by %s, reduced 0x%x, result %llu: %s",
+                    dpr_op_name(s->op), dpr_dtype_name(s->dtype), s->options.strategy ? s->options.strategy : "auto",
+                    s->axes.reduced, (unsigned long long)o, why);
+    }
+    free(out);
+    free(copy);
+}
+
+TEST(Axes, initial_values_of_every_pair) {
+    static const uint64_t extents[] = {5, 6, 40};
+    enum { COUNT = 5 * 6 * 40, MASKS = 8 };
+    static _Alignas(16) unsigned char in[COUNT * 16];
+    _Alignas(RESULT_BYTES) unsigned char init[RESULT_BYTES];
+    scene s = {.ctx = cpu_ctx(), .in = in};
+    for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count() * MASKS && !test_failed(); i++) {
+        const dpr_axes axes = DPR_AXES_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        const data_pattern some = (data_pattern)(i / MASKS % DATA_PATTERNS);
+        s.op = dpr_op_at(i / MASKS / dpr_dtype_count());
+        s.dtype = dpr_dtype_at(i / MASKS % dpr_dtype_count());
+        if (!dpr_supported(s.op, s.dtype) || !ref_takes_init(s.op))
+            continue;
+        const data_pattern pattern = data_pattern_applies(some, s.op, s.dtype) ? some : DATA_RANDOM;
+        data_fill(in, s.op, s.dtype, pattern, COUNT);
+        data_init(init, s.op, ref_result_dtype(s.op, s.dtype), pattern);
+        s.axes = axes;
+        s.axes.dimensions = 3;
+        s.axes.extents = s.extents;
+        s.axes.reduced = (uint32_t)(i % MASKS);
+        memcpy(s.extents, extents, sizeof extents);
+        (void)set_strides(&s, 0, s.strides);
+        s.options = options;
+        s.options.nan = i / 2 % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        s.options.init = init;
+        for (size_t k = 0; k < LENGTH(strategies); k++) {
+            s.options.strategy = strategies[k];
+            expect_reference(&s);
+        }
+    }
+    dpr_ctx_destroy(s.ctx);
+}
+
 TEST(Axes, results_with_gaps) {
     static const float in[] = {1, 2, 3, 4, 5, 6};
     scene s = {.ctx = cpu_ctx(), .op = DPR_SUM, .dtype = DPR_F32, .in = (const unsigned char *)in};
@@ -433,6 +491,29 @@ TEST(Axes, nothing_behind_rows_is_read) {
 }
 
 /* ---- Nothing, and mistakes ---- */
+
+/* Columns of F32 of a tile: as many as fit a page, unless many threads have few rows. */
+TEST(Axes, columns_of_a_tile) {
+    static const struct {
+        uint64_t arrays, rows, columns, threads, wanted;
+    } cases[] = {
+        {1, 1 << 18, 256, 2, 256},      {1, 1 << 18, 256, 64, 256},  {1, 1 << 13, 1 << 13, 1, 1024},
+        {1, 1 << 13, 1 << 13, 8, 1024}, {1, 1 << 13, 4096, 32, 256}, {1, 1 << 13, 4096, 192, 64},
+        {1, 512, 4096, 1, 1024},        {1, 512, 4096, 16, 64},      {1, 3, 22369621, 16, 1024},
+        {256, 512, 512, 32, 512},       {1, 0, 100, 2, 64},          {1, 1 << 20, 16, 8, 16},
+    };
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const uint64_t columns = cases[i].columns, arrays = cases[i].arrays, rows = cases[i].rows;
+        const dpr_axes_layout at = {.kept = 2,
+                                    .reduced = 1,
+                                    .keep = {{arrays, (int64_t)(rows * columns), (int64_t)columns}, {columns, 1, 1}},
+                                    .reduce = {{rows, (int64_t)columns, 0}},
+                                    .outputs = arrays * columns,
+                                    .each = rows};
+        EXPECT_THAT(dpr_cpu_tile_columns(&at, sizeof(float), cases[i].threads) == cases[i].wanted, "case %zu: %llu", i,
+                    (unsigned long long)dpr_cpu_tile_columns(&at, sizeof(float), cases[i].threads));
+    }
+}
 
 TEST(Axes, no_elements) {
     static const uint64_t extents[] = {2, 0}, none[] = {0, 5};

@@ -234,6 +234,35 @@ TEST(Log, of_runs) {
     EXPECT_CONTAINS(text, " to host memory at 0x");
 }
 
+/* Sums of 999 segments of which number 501 has nearly all elements: by offsets, then by begins and ends. */
+static int reduce_uneven_segments(void) {
+    enum { SEGMENTS = 999, LONG = 1 << 24, LONG_AT = 501 };
+    static int64_t begins[SEGMENTS + 1], ends[SEGMENTS];
+    static uint64_t sums[SEGMENTS];
+    unsigned char *in = calloc(SEGMENTS + LONG, 1);
+    dpr_ctx *ctx = NULL;
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_status status = DPR_OK;
+    for (int i = 0; i < SEGMENTS; i++)
+        ends[i] = begins[i + 1] = begins[i] + (i == LONG_AT ? LONG : 1);
+    segments.count = SEGMENTS;
+    segments.begins = begins;
+    if (!in || setenv("DPR_NUM_THREADS", "3", 1) != 0 || dpr_ctx_create(DPR_DEVICE_CPU, &ctx) != DPR_OK)
+        return 1;
+    for (int i = 0; i < 2 && status == DPR_OK; i++) {
+        status = dpr_reduce_segments(ctx, in, sums, SEGMENTS + LONG, DPR_U8, DPR_SUM, &segments, NULL);
+        segments.ends = ends;
+    }
+    dpr_ctx_destroy(ctx);
+    free(in);
+    return status != DPR_OK;
+}
+
+TEST(Log, of_segments_one_of_which_is_long) {
+    const char *text = logged("launch", NULL, reduce_uneven_segments);
+    EXPECT_EQ_I64(2, count_of(text, ", launch: cpu.threads"));
+}
+
 TEST(Log, of_memory_and_threads) {
     const char *text = logged("memory", NULL, reduce_with_threads);
     EXPECT_EQ_I64(2, count_lines(text));

@@ -33,9 +33,10 @@ static int is_index(dpr_op op) {
 
 /* ---- One segment after another ---- */
 
-/* Whether the segment's sum or product is formed in F64 and rounded once, in an order of its own. */
+/* Whether the segment's sum, product or variance is formed in F64 and rounded once, in an order of its own. */
 static int is_formed_apart(const scene *s, size_t n) {
-    return n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD);
+    const int is_variance = s->op == DPR_VAR && n <= SHORT;
+    return is_variance || (n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD));
 }
 
 /* The strategy whose partial result for the segment alone is the same: a plain loop runs short segments, and
@@ -377,6 +378,130 @@ TEST(Segments, rows_that_go_on) {
     EXPECT_STATUS(DPR_ERR_EMPTY, dpr_partial_finish(first + bytes, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
     EXPECT_STATUS(DPR_OK, dpr_partial_finish(second + bytes, 1, DPR_I16, DPR_ARGMAX, NULL, &index));
     EXPECT_EQ_I64(8, index);
+    dpr_ctx_destroy(ctx);
+}
+
+/* ---- Against the reference, which has no loops of the library ---- */
+
+/* Makes `check` of every pair, NaN policy and strategy, the planner's choice among them. */
+static void for_every_pair(scene *s, void (*check)(const scene *s, data_pattern pattern)) {
+    static const char *const names[] = {"cpu.serial", "cpu.simd", "cpu.threads", NULL};
+    static _Alignas(16) unsigned char in[COUNT * 16];
+    int64_t offsets[SEGMENTS + 1] = {0};
+    uint64_t seed = 31;
+    s->in = in;
+    s->count = COUNT;
+    s->begins = offsets;
+    s->ends = offsets + 1;
+    for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count() * 2 && !test_failed(); i++) {
+        const dpr_segments segments = DPR_SEGMENTS_INIT;
+        const dpr_options options = DPR_OPTIONS_INIT;
+        const data_pattern some = (data_pattern)(i % DATA_PATTERNS);
+        s->op = dpr_op_at(i / 2 / dpr_dtype_count());
+        s->dtype = dpr_dtype_at(i / 2 % dpr_dtype_count());
+        if (!dpr_supported(s->op, s->dtype))
+            continue;
+        const data_pattern pattern = data_pattern_applies(some, s->op, s->dtype) ? some : DATA_RANDOM;
+        data_fill(in, s->op, s->dtype, pattern, COUNT);
+        for (int k = 0; k < SEGMENTS; k++) {
+            const int64_t end = offsets[k] + data_below(&seed, k % 10 == 3 ? 200 : k % 3 ? 18 : 3);
+            offsets[k + 1] = end < COUNT && k + 1 < SEGMENTS ? end : COUNT;
+        }
+        s->segments = segments;
+        s->segments.count = SEGMENTS;
+        s->segments.begins = offsets;
+        s->options = options;
+        s->options.nan = i % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
+        for (size_t k = 0; k < LENGTH(names); k++) {
+            s->options.strategy = names[k];
+            check(s, pattern);
+        }
+    }
+}
+
+static void expect_reference(const scene *s, const ref_state *state, const void *got, const char *what, uint64_t i) {
+    char why[300] = "";
+    EXPECT_THAT(ref_check(state, got, why, sizeof why), "%s of %s by %s, %s %llu: %s", dpr_op_name(s->op),
+                dpr_dtype_name(s->dtype), s->options.strategy ? s->options.strategy : "auto", what,
+                (unsigned long long)i, why);
+}
+
+static void expect_initial_values(const scene *s, data_pattern pattern) {
+    _Alignas(RESULT_BYTES) unsigned char out[SEGMENTS * RESULT_BYTES], init[RESULT_BYTES];
+    dpr_options options = s->options;
+    if (!ref_takes_init(s->op))
+        return;
+    data_init(init, s->op, ref_result_dtype(s->op, s->dtype), pattern);
+    options.init = init;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->ctx, s->in, out, s->count, s->dtype, s->op, &s->segments, &options));
+    for (uint64_t i = 0; i < SEGMENTS && !test_failed(); i++) {
+        ref_state state;
+        ref_reduce(&state, s->op, s->dtype, options.nan, elements_of(s, i), length_of(s, i));
+        ref_add_init(&state, init);
+        expect_reference(s, &state, out + i * ref_result_size(s->op, s->dtype), "segment", i);
+    }
+}
+
+TEST(Segments, initial_values_of_every_pair) {
+    scene s = {.ctx = cpu_ctx()};
+    for_every_pair(&s, expect_initial_values);
+    dpr_ctx_destroy(s.ctx);
+}
+
+static void expect_whole(const scene *s, data_pattern pattern) {
+    unsigned char *partials = malloc(SEGMENTS * dpr_partial_size(s->op, s->dtype));
+    _Alignas(RESULT_BYTES) unsigned char one[RESULT_BYTES];
+    ref_state state;
+    (void)pattern;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments_partial(s->ctx, s->in, partials, s->count, s->dtype, s->op, &s->segments,
+                                                      0, &s->options));
+    EXPECT_STATUS(DPR_OK, dpr_partial_finish(partials, SEGMENTS, s->dtype, s->op, &s->options, one));
+    ref_reduce(&state, s->op, s->dtype, s->options.nan, s->in, s->count);
+    expect_reference(s, &state, one, "partial results of segments", SEGMENTS);
+    free(partials);
+}
+
+/* Segments that follow each other make the array. */
+TEST(Segments, partial_results_make_the_array) {
+    scene s = {.ctx = cpu_ctx()};
+    for_every_pair(&s, expect_whole);
+    dpr_ctx_destroy(s.ctx);
+}
+
+/* Variances of up to 16 elements have loops of their own. Here they are compared with the reference, also where the
+ * mean is much greater than the distances from it. */
+TEST(Segments, variances_of_short_segments) {
+    enum { EACH = 20 };
+    static _Alignas(16) unsigned char in[EACH * SHORT * 16];
+    unsigned char results[EACH][sizeof(double)];
+    int64_t offsets[EACH + 1];
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "cpu.simd";
+    segments.count = EACH;
+    segments.begins = offsets;
+    for (size_t t = 0; t < dpr_dtype_count(); t++)
+        for (int n = 1; n <= SHORT; n++) {
+            const dpr_dtype dtype = dpr_dtype_at(t);
+            const size_t size = dpr_dtype_size(dtype);
+            for (int i = 0; i <= EACH; i++)
+                offsets[i] = (int64_t)i * n;
+            data_fill(in, DPR_VAR, dtype, DATA_RANDOM, (size_t)(EACH * n));
+            for (int i = 0; i < EACH * n && dtype == DPR_F64 && n % 2; i++)
+                ((double *)(void *)in)[i] = 1e9 + 1e-3 * (i * i % 7);
+            options.nan = n % 3 ? DPR_NAN_PROPAGATE : DPR_NAN_IGNORE;
+            EXPECT_STATUS(
+                DPR_OK, dpr_reduce_segments(ctx, in, results, (size_t)(EACH * n), dtype, DPR_VAR, &segments, &options));
+            for (int i = 0; i < EACH; i++) {
+                ref_state state;
+                char why[200] = "";
+                ref_reduce(&state, DPR_VAR, dtype, options.nan, in + (size_t)(i * n) * size, (size_t)n);
+                EXPECT_THAT(ref_check(&state, (unsigned char *)results + (size_t)i * ref_result_size(DPR_VAR, dtype),
+                                      why, sizeof why),
+                            "%d of %s: %s", n, dpr_dtype_name(dtype), why);
+            }
+        }
     dpr_ctx_destroy(ctx);
 }
 

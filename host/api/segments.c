@@ -22,17 +22,17 @@ static dpr_status check_ranges(const dpr_segment_list *list, size_t elements) {
 
 /* ---- The run ---- */
 
-/* The elements of all segments together: the choice of a strategy depends on it. If there are many segments, some of
- * them are asked, so that this takes little time. */
-static size_t count_elements(const dpr_segment_list *list) {
-    enum { ASKED = 64 };
-    const uint64_t count = list->count, asked = count < ASKED ? count : ASKED;
+/* The elements of all segments together: the choice of a strategy depends on it. If there are many begins and ends,
+ * some segments are asked, so that this takes little time: their number makes the choice, whatever the elements are. */
+static size_t count_elements(const dpr_parts *c) {
+    enum { MOST = 1 << 14, ASKED = 64 };
+    const dpr_segment_list *list = &c->shape.segments;
     double sum = 0;
-    for (uint64_t i = 0; i < asked; i++) {
-        const dpr_range r = dpr_segment_range(list, count / asked * i);
-        sum += (double)(r.end - r.begin);
-    }
-    sum *= (double)count / (double)asked;
+    if (!c->shape.has_ends || list->count <= MOST)
+        return dpr_segment_elements(list, 0, list->count);
+    for (uint64_t i = 0; i < ASKED; i++)
+        sum += (double)dpr_segment_elements(list, list->count / ASKED * i, list->count / ASKED * i + 1);
+    sum *= (double)list->count / ASKED;
     return sum < (double)PTRDIFF_MAX ? (size_t)sum : PTRDIFF_MAX;
 }
 
@@ -101,7 +101,7 @@ static dpr_status reduce_blocking(dpr_ctx *ctx, const dpr_segments *segments, dp
         take_count(c, on_device);
     if (status != DPR_OK || c->shape.results == 0)
         return status;
-    return dpr_parts_run(ctx, c, on_device ? c->request.count : count_elements(&c->shape.segments));
+    return dpr_parts_run(ctx, c, on_device ? c->request.count : count_elements(c));
 }
 
 /* The same in a stream of the context's GPU. Without a GPU, runs on the CPU. */

@@ -26,7 +26,9 @@ enum {
     TURNS = 16,     /* at least this many of these a thread, if there are enough results */
     LEAST_PART_BYTES = 1 << 18, /* of the elements of a tile, that are worth a part */
     ROW_BYTES = 4096,           /* of a tile of columns: accumulators stay in the L1 or L2 cache */
-    LEAST_ROW_BYTES = 256,      /* for the sake of more tiles */
+    LEAST_ROW_BYTES = 256,      /* if there are too few tiles and too few rows for all threads */
+    PART_ROWS = 1024,           /* of a tile of columns, in which merging them takes little time */
+    PARTS_PER_THREAD = 4,       /* so that all threads are done at about the same time */
     LEAST_COLUMNS_BYTES = 64,   /* a vector of any instruction set */
     STRIP_BYTES = 256,          /* of the rows that are taken as one */
     LEAST_STRIPS = 16,          /* for fewer, copies are as fast */
@@ -437,7 +439,7 @@ static void do_all_rows(job *j) {
 
 static void do_all_tiles(job *j) {
     copies to;
-    to.count = 0;
+    to.first = to.count = 0;
     for (uint64_t i; (i = atomic_fetch_add(&j->next, 1)) < j->tiles * j->parts;)
         do_tile(j, i / j->parts, i % j->parts, &to);
 }
@@ -464,7 +466,7 @@ static void divide(job *j, uint64_t threads) {
     const int is_rows = j->form == ROWS_FORM;
     const uint64_t units = is_rows ? j->layout.outputs : j->tiles, width = is_rows ? 1 : j->width;
     const uint64_t worth = j->layout.each * j->element * width / LEAST_PART_BYTES;
-    const uint64_t parts = least(worth, 4 * threads / units);
+    const uint64_t parts = least(worth, (PARTS_PER_THREAD * threads + units - 1) / units);
     if (threads == 1 || parts < 2)
         return;
     j->accs = malloc((size_t)(parts * j->layout.outputs) * sizeof *j->accs);
@@ -497,14 +499,16 @@ static form form_of(const job *j) {
     return reduce.in == 1 && reduce.extent * j->element >= LEAST_RUN_BYTES ? RUNS_FORM : COPIES_FORM;
 }
 
-/* The number of results of a tile. A tile of columns has fewer if there would be too few tiles for the threads. */
-static uint64_t width_of(const job *j, uint64_t threads) {
-    const uint64_t inner = inner_kept(&j->layout).extent, row = ROW_BYTES / j->element;
-    const uint64_t least_row = LEAST_ROW_BYTES / j->element,
-                   share = threads > 1 ? j->layout.outputs / (4 * threads) : row;
-    if (j->form != COLUMNS_FORM)
-        return least(inner, WIDTH);
-    return least(inner, share < least_row ? least_row : least(share, row));
+/* Narrow tiles take up to twice the time for an element, because each row begins in another page. Parts of few rows
+ * take time to merge. */
+uint64_t dpr_cpu_tile_columns(const dpr_axes_layout *at, size_t element, uint64_t threads) {
+    const uint64_t inner = inner_kept(at).extent, rows = at->outputs / inner, least_columns = LEAST_ROW_BYTES / element,
+                   parts = at->each < PART_ROWS ? 1 : at->each / PART_ROWS;
+    uint64_t columns = ROW_BYTES / element;
+    while (threads > 1 && columns > least_columns
+           && rows * ((inner + columns - 1) / columns) * parts < PARTS_PER_THREAD * threads)
+        columns /= 2;
+    return least(inner, columns);
 }
 
 int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int threads) {
@@ -518,7 +522,8 @@ int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int thre
         j.form = form_of(&j);
     }
     const uint64_t inner = inner_kept(&j.layout).extent;
-    j.width = width_of(&j, (uint64_t)threads);
+    j.width =
+        j.form == COLUMNS_FORM ? dpr_cpu_tile_columns(&j.layout, j.element, (uint64_t)threads) : least(inner, WIDTH);
     j.tiles = j.layout.outputs / inner * ((inner + j.width - 1) / j.width);
     j.stretch = least(least(MOST_STRETCH, TILE_BYTES / (j.element * least(j.width, WIDTH))), j.layout.each);
     j.pitch = (size_t)j.stretch + PAD_BYTES / j.element;

@@ -9,4 +9,7 @@
  */
 int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int threads);
 
+/* The columns of a tile that a thread reduces at a time, where neighbouring results have neighbouring elements. */
+uint64_t dpr_cpu_tile_columns(const dpr_axes_layout *at, size_t element, uint64_t threads);
+
 #endif

@@ -16,10 +16,30 @@ static int64_t number_at(dpr_dtype dtype, const void *numbers, uint64_t i) {
     }
 }
 
-dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i) {
-    const int64_t begin = number_at(list->dtype, list->begins, i), end = number_at(list->dtype, list->ends, i);
-    const int is_empty = list->dtype == DPR_U64 ? (uint64_t)begin >= (uint64_t)end : begin >= end;
+/* A segment that begins and ends at these numbers. */
+static dpr_range range_of(dpr_dtype dtype, int64_t begin, int64_t end) {
+    const int is_empty = dtype == DPR_U64 ? (uint64_t)begin >= (uint64_t)end : begin >= end;
     return is_empty ? (dpr_range){0, 0} : (dpr_range){(size_t)begin, (size_t)end};
+}
+
+dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i) {
+    return range_of(list->dtype, number_at(list->dtype, list->begins, i), number_at(list->dtype, list->ends, i));
+}
+
+uint64_t dpr_segment_elements(const dpr_segment_list *list, uint64_t first, uint64_t end) {
+    const int is_offsets =
+        (const char *)list->ends - (const char *)list->begins == dpr_dtypes[DPR_ROW(list->dtype)].size;
+    uint64_t elements = 0;
+    if (is_offsets && first < end) {
+        const dpr_range all = range_of(list->dtype, number_at(list->dtype, list->begins, first),
+                                       number_at(list->dtype, list->ends, end - 1));
+        return all.end - all.begin;
+    }
+    for (uint64_t i = first; i < end; i++) {
+        const dpr_range r = dpr_segment_range(list, i);
+        elements += r.end - r.begin;
+    }
+    return elements;
 }
 
 /* Bytes of a result, or of a partial result if these are wanted. */
@@ -37,6 +57,35 @@ DPR_INLINE void fold_range(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsign
                            dpr_acc *acc) {
     for (size_t i = r.begin; i < r.end; i++)
         dpr_acc_add(op, dtype, nan, acc, dpr_element_load(dtype, in + i * dpr_element_size(dtype)), i);
+}
+
+/* Folds the same elements, at most DPR_SHORT_SEGMENT, for VAR: dpr_acc_add() divides for each element, this for the
+ * mean. Four sums of squares round less than one. The mean is not finite if there are infinities or NaNs, if the sum
+ * overflows, or if there is no element. */
+DPR_INLINE void fold_variance(dpr_dtype dtype, dpr_nan nan, const unsigned char *in, dpr_range r, dpr_acc *acc) {
+    double re[DPR_SHORT_SEGMENT], im[DPR_SHORT_SEGMENT], sum[2] = {0}, off[2] = {0}, squares[4] = {0};
+    size_t n = 0;
+    for (size_t i = r.begin; i < r.end; i++) {
+        const dpr_element e = dpr_element_load(dtype, in + i * dpr_element_size(dtype));
+        if (nan == DPR_NAN_IGNORE && dpr_element_is_nan(dtype, e))
+            continue;
+        re[n] = dpr_acc_number(dtype, e);
+        im[n] = e.im;
+        sum[0] += re[n];
+        sum[1] += im[n++];
+    }
+    const double mean[] = {sum[0] / (double)n, sum[1] / (double)n};
+    if (!isfinite(mean[0]) || !isfinite(mean[1])) {
+        fold_range(DPR_VAR, dtype, nan, in, r, acc);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double re_off = re[i] - mean[0], im_off = im[i] - mean[1];
+        off[0] += re_off;
+        off[1] += im_off;
+        squares[i % 4] += re_off * re_off + im_off * im_off;
+    }
+    *acc = dpr_acc_of_mean(n, mean[0], mean[1], off[0], off[1], (squares[0] + squares[1]) + (squares[2] + squares[3]));
 }
 
 /* Writes the result or the partial result of a segment. acc->index counts from the beginning of the array. */
@@ -69,6 +118,8 @@ DPR_INLINE uint64_t reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_ru
         }
         if (n > limits.folded)
             limits.fold(run->in, r.begin, n, &acc);
+        else if (op == DPR_VAR && limits.fold && !run->label)
+            fold_variance(dtype, nan, run->in, r, &acc);
         else
             fold_range(op, dtype, nan, run->in, r, &acc);
         write_segment(op, dtype, nan, run, r, &acc, out);

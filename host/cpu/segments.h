@@ -22,6 +22,9 @@ typedef struct dpr_range {
 } dpr_range;
 dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i);
 
+/* Elements of segments first .. end - 1 together; of offsets, from the first one's beginning to the last one's end. */
+uint64_t dpr_segment_elements(const dpr_segment_list *list, uint64_t first, uint64_t end);
+
 /* The place of the result of segment i. */
 void *dpr_segment_out(const dpr_run *run, uint64_t i);
 

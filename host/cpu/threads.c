@@ -9,6 +9,7 @@
 #include "ops.h"
 #include "pool.h"
 #include "segments.h"
+#include "shares.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -77,24 +78,22 @@ static int launch_array(const dpr_run *run) {
 
 /* ---- Segments ----
  *
- * Each thread takes the next block of segments until none is left. Segments that are too long for one thread are left
- * out, and then divided among all threads, one after another. */
+ * Threads take segments until none is left (shares.h). Segments that are too long for one thread are left out, and then
+ * divided among all threads, one after another. */
 
 enum {
-    LONG_BYTES = 1 << 21, /* a segment that is longer is divided; one core reads this in some 0.2 ms */
-    BLOCK = 1024,         /* segments, at most, that a thread takes at a time */
-    BLOCKS = 16,          /* at least this many blocks a thread, if there are enough segments */
+    LONG_BYTES = 1 << 21,  /* a segment that is longer is divided; one core reads this in some 0.2 ms */
+    PIECE_BYTES = 1 << 18, /* of segments that a thread takes at a time */
 };
 
 typedef struct segment_job {
     const dpr_run *run;
     dpr_segment_limits limits;
-    uint64_t block;
-    _Atomic uint64_t next;               /* first segment that nobody has taken */
-    _Atomic uint64_t long_from, long_to; /* blocks in this range have long segments */
+    dpr_shares shares;
+    _Atomic uint64_t long_from, long_to; /* segments in this range are long, among others */
 } segment_job;
 
-/* Widens the range of long segments by those of a block. */
+/* Widens the range of long segments by segments first .. end - 1. */
 static void note_long(segment_job *job, uint64_t first, uint64_t end) {
     uint64_t from = atomic_load(&job->long_from), to = atomic_load(&job->long_to);
     while (first < from && !atomic_compare_exchange_weak(&job->long_from, &from, first))
@@ -103,22 +102,16 @@ static void note_long(segment_job *job, uint64_t first, uint64_t end) {
         ;
 }
 
-static void do_segments(segment_job *job) {
-    const uint64_t count = job->run->segments->count;
-    for (;;) {
-        const uint64_t first = atomic_fetch_add(&job->next, job->block);
-        if (first >= count)
-            return;
-        const uint64_t end = count - first < job->block ? count : first + job->block;
+static void do_segments(segment_job *job, int thread) {
+    uint64_t first, end;
+    while (dpr_shares_next(&job->shares, thread, &first, &end))
         if (dpr_cpu_segments(job->run, first, end, job->limits) > 0)
             note_long(job, first, end);
-    }
 }
 
 static void segment_task(void *user, int part, dpr_pool_cell *cell) {
-    (void)part;
     (void)cell;
-    do_segments(user);
+    do_segments(user, part);
 }
 
 /* Reduces a long segment, as an array of its own. */
@@ -135,24 +128,21 @@ static void do_long(const dpr_run *run, uint64_t i, dpr_range r) {
         *(int64_t *)one.out += *(int64_t *)one.out >= 0 ? (int64_t)r.begin : 0;
 }
 
-static uint64_t block_of(uint64_t segments, int threads) {
-    const uint64_t share = segments / ((uint64_t)threads * BLOCKS);
-    return share < 1 ? 1 : share < BLOCK ? share : BLOCK;
-}
-
 static int launch_segments(const dpr_run *run) {
     const int threads = threads_of(run);
-    const size_t whole = LONG_BYTES / dpr_dtypes[run->key.f.dtype].size;
-    segment_job job = {.run = run,
-                       .limits = {dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, whole},
-                       .block = block_of(run->segments->count, threads),
-                       .long_from = UINT64_MAX};
+    const size_t size = dpr_dtypes[run->key.f.dtype].size, whole = LONG_BYTES / size;
     dpr_pool *pool = threads > 1 ? dpr_pool_acquire(threads) : NULL;
+    segment_job job;
+    job.run = run;
+    job.limits = (dpr_segment_limits){dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, whole};
+    atomic_init(&job.long_from, UINT64_MAX);
+    atomic_init(&job.long_to, 0);
+    dpr_shares_begin(&job.shares, run->segments, pool ? threads : 1, PIECE_BYTES / size);
     if (pool) {
         (void)dpr_pool_run(pool, threads, threads, segment_task, &job);
         dpr_pool_release(pool);
     } else {
-        do_segments(&job);
+        do_segments(&job, 0);
     }
     for (uint64_t i = job.long_from; i < job.long_to; i++) {
         const dpr_range r = dpr_segment_range(run->segments, i);
