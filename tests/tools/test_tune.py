@@ -1,4 +1,5 @@
 """dpr tune: what it measures, the file that it writes, and what the planner makes of it."""
+import json
 import os
 import re
 import resource
@@ -40,6 +41,10 @@ class Tune(ToolTest):
                               r"The planner's choices before took \S+ % longer than the best strategy, ")
         self.assertRegex(self.text(), r"\Adpr wisdom 1\nlibrary \S+ \w{16}\ncpu \w{16} .*\n(time .*\n)+end \d+ \w{16}\n\Z")
         self.assertTrue(self.measured("-n", "2000"))
+        bench = ("bench", "-q", "-d", "cpu", "-n", "1024", "-a", "50%", "-f", "json")
+        for wanted in (self.path, "none"):
+            results = json.loads(self.good(*bench, env={"DPR_WISDOM": wanted}))
+            self.assertEqual(results["settings"]["wisdom"], wanted)
         self.assertEqual(self.measured("-n", "2000", "-t", "f64"), set())
         self.assertEqual(self.measured("-n", "2000", "--nan", "ignore"), self.measured("-n", "2000"))
 

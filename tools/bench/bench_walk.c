@@ -439,12 +439,14 @@ static size_t visit_disturbed(bench_walk *w) {
 
 int walk_open(bench_walk *w) {
     w->results->commit = w->asked->commit;
+    w->results->offsets = w->asked->segments.n ? w->asked->offsets : DPR_DTYPE_NONE;
     w->results->rule = (bench_rule){w->asked->accuracy, 7, 500, w->asked->budget};
     w->outcomes = calloc(BENCH_SUBJECTS, sizeof *w->outcomes);
     if (!w->outcomes)
         return cli_error("out of memory");
     if (dpr_ctx_create(w->asked->device, &w->ctx) != DPR_OK || dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu) != DPR_OK)
         return cli_error("%s", dpr_last_error());
+    (void)wisdom_files_read(w->results->wisdom);
     return CLI_OK;
 }
 
