@@ -598,14 +598,14 @@ TEST(BenchReport, steady_times_are_in_json) {
 TEST(BenchReport, json) {
     bench_results r = some_results();
     cJSON *document = report_json_of(write_bench, &r);
-    EXPECT_EQ_STR(
-        "benchmark,version,commit,device,settings,interrupted,definitions,rows,regret,mean_regret_percent,left_out",
-        keys_of(document));
+    EXPECT_EQ_STR("benchmark,version,commit,device,settings,interrupted,definitions,rows,regret,mean_regret_percent,"
+                  "worst_regret_percent,left_out",
+                  keys_of(document));
     EXPECT_EQ_STR(
         "name,kind,sm_count,cache_bytes,cuda_driver_version,cuda_runtime_version,sm_clock_khz,memory_clock_khz,"
         "memory_bus_bits,memory_bytes",
         keys_of(member_of(document, "device")));
-    EXPECT_EQ_STR("accuracy,min_samples,max_samples,budget_seconds,pool_bytes",
+    EXPECT_EQ_STR("accuracy,min_samples,max_samples,budget_seconds,pool_bytes,wisdom",
                   keys_of(member_of(document, "settings")));
     EXPECT_EQ_STR(DEFINITION_KEYS, keys_of(member_of(document, "definitions")));
     EXPECT_EQ_STR("strategy,op,dtype,count,mode,cache,block," FIGURE_KEYS, keys_of(member_of(document, "rows.4")));
@@ -620,6 +620,7 @@ TEST(BenchReport, json) {
     EXPECT_NEAR_F64(12.34, number_of(document, "rows.4.median_us"), 0);
     EXPECT_NEAR_F64(50, number_of(document, "regret.0.regret_percent"), 0);
     EXPECT_NEAR_F64(22.4745, number_of(document, "mean_regret_percent"), 1e-3);
+    EXPECT_NEAR_F64(50, number_of(document, "worst_regret_percent"), 0);
     EXPECT_EQ_I64(2, cJSON_GetArraySize(member_of(document, "regret")));
     cJSON_Delete(document);
     results_free(&r);

@@ -34,6 +34,7 @@ class ManyResults(BenchTest):
                  "three"]
         document = self.measured("--segments", "all", "-n", "100000", "-o", "argmax", "-t", "u8", "--offsets", "i64")
         self.check_rows(document, names, "segments")
+        self.assertEqual(document["settings"]["offsets"], "i64")
         for row in document["rows"]:
             self.assertEqual(row["count"], 100000)
             self.assertEqual(row["bytes"], row["count"] + 8 * (row["results"] + 1) + 8 * row["results"])
@@ -47,6 +48,7 @@ class ManyResults(BenchTest):
         cases = list(dict.fromkeys((r["axes"], r["count"], r["results"]) for r in document["rows"]))
         self.assertEqual(cases, [("30x50:1", 1500, 30), ("30x50:0", 1500, 50), ("NxN:1", 10000, 100),
                                  ("NxN:1", 40000, 200), ("4x5x6/8:0,2", 120, 5)])
+        self.assertNotIn("offsets", document["settings"])
         self.check_rows(self.measured("--axes", ",".join(names), "-n", "10000"), names, "axes")
 
     def test_every_array(self):

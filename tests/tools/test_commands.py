@@ -14,7 +14,7 @@ import time
 import unittest
 from pathlib import Path
 
-from support import DPR, EDGES, RECURSIONS, SOURCE, ToolTest, memory, npy, run
+from support import DPR, EDGES, RECURSIONS, SMALL_CACHE, SOURCE, ToolTest, memory, npy, run
 
 
 def names_of(list_file):
@@ -595,8 +595,52 @@ class Env(ToolTest):
         self.assertIn("DPR_LOGS is set, and nobody reads it: is DPR_LOG meant?\n", text)
         self.assertRegex(text, r"DPR_X+ is set, and nobody reads it\n")
 
+    def test_variables_of_the_system(self):
+        """All that the sources ask for."""
+        with open(f"{SOURCE}/host/api/wisdom_file.c", encoding="utf-8") as f:
+            names = re.findall(r'dpr_env_of_system\("(\w+)"\)', f.read())
+        with open(f"{SOURCE}/tools/common/terminal.c", encoding="utf-8") as f:
+            names += re.findall(r'"(L\w+)"', f.read())
+        others = json.loads(self.good("env", "--json", env={"HOME": "/x", "LANG": ""}))["others"]
+        self.assertEqual([v["name"] for v in others], names)
+        values = {v["name"]: v["value"] for v in others}
+        self.assertEqual((values["HOME"], values["LANG"]), ("/x", None))
+        self.assertRegex(self.good("env", env={"HOME": "/x"}), r"(?m)^HOME +/x +without XDG_STATE_HOME")
+
     def test_operands(self):
         self.bad("the operand 'x' makes no sense here", "env", "x", expect=2)
+
+
+class Wisdom(ToolTest):
+    """What is said of files of wisdom that are named and not used."""
+
+    def expect_lines(self, wanted, env):
+        self.assertIn(wanted, json.loads(self.good("env", "--json", env=env))["wisdom"])
+        self.assertIn(f"\n{wanted}\n", self.good("env", env=env))
+
+    def expect_note(self, wanted, env):
+        code, _, err = run("plan", "-d", "cpu", "-n", "1000", env=env)
+        self.assertEqual((code, err), (0, f"dpr: plan: note: {wanted}\n"))
+        bench = ("bench", "-d", "cpu", "-n", "1000", "-a", "50%", "-b", "1s")
+        code, _, err = run(*bench, env={**env, **SMALL_CACHE})
+        self.assertIn(f"dpr: bench: note: {wanted}\n", err)
+        self.assertEqual(run(*bench, "-q", env={**env, **SMALL_CACHE})[2], "")
+
+    def test_a_file_that_does_not_exist(self):
+        env = {"DPR_WISDOM": self.folder + "/wisdon"}
+        self.expect_lines(f"missing: {self.folder}/wisdon", env)
+        self.expect_note(f"there is no wisdom: DPR_WISDOM names '{self.folder}/wisdon', which does not exist", env)
+
+    def test_a_file_of_another_version(self):
+        path = self.file("wisdom", b"dpr wisdom 1\nlibrary 0.1.0 0123456789abcdef\nend 0 0123456789abcdef\n")
+        status = [line for line in json.loads(self.good("env", "--json", env={"DPR_WISDOM": path}))["wisdom"] if path in line]
+        self.assertRegex(status[0], rf"\Arefused: {re.escape(path)}: line 2: ")
+        self.expect_lines(status[0], {"DPR_WISDOM": path})
+        self.expect_note("wisdom is refused: " + status[0].partition(": ")[2], {"DPR_WISDOM": path})
+
+    def test_no_file(self):
+        self.assertEqual(json.loads(self.good("env", "--json"))["wisdom"], ["0 times of 0 processors"])
+        self.good("plan", "-d", "cpu", "-n", "1000")
 
 
 class Log(ToolTest):

@@ -37,6 +37,21 @@ class CompareTest(ToolTest):
         self.assertEqual((code, err), (expect, ""), out)
         return json.loads(out)
 
+    def lacks(self, wanted, old, new, *args):
+        """The JSON report on two documents, which say too little."""
+        code, out, err = run("bench", "--compare", self.write("old.json", old), self.write("new.json", new), "-f",
+                             "json", *args)
+        self.assertEqual(code, 2, out)
+        self.assertRegex(err, rf"\Adpr: bench: the comparison says too little: {wanted}\n\Z")
+        return json.loads(out)
+
+    def trouble(self, wanted, *args, **kwargs):
+        """stderr of a comparison that has no report, with one sentence that has `wanted` in it."""
+        code, out, err = run("bench", "--compare", *args, **kwargs)
+        self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+        self.assertIn(wanted, err)
+        return err
+
     def verdicts(self, old, new, *args, expect=0):
         return [r["verdict"] for r in self.compare(old, new, *args, expect=expect)["rows"]]
 
@@ -45,13 +60,29 @@ class Verdicts(CompareTest):
     def test_exit_codes(self):
         old = document(row())
         for wanted, expect, new in (("same", 0, row()), ("same", 0, row(us=101)), ("faster", 0, row(us=80)),
-                                    ("slower", 1, row(us=120)), ("unsure", 0, row(us=120, width=0.3)),
-                                    ("unsure", 0, row(us=120, doubtful=True)), ("unsure", 0, row(us=120, samples=3)),
-                                    ("failed", 1, row(ok=False, wrong=4)), ("failed", 1, {**row(), "ok": False})):
+                                    ("slower", 1, row(us=120)), ("failed", 1, row(ok=False, wrong=4)), ("failed", 1, {**row(), "ok": False})):
             self.assertEqual(self.verdicts(old, document(new), expect=expect), [wanted], new)
         failed = {k: v for k, v in row(ok=False, error="it broke").items() if not k.endswith("_us")}
         self.assertEqual(self.verdicts(old, document(failed), expect=1), ["failed"])
-        self.assertEqual(self.verdicts(document(failed), old), ["unsure"])
+        for first, new in ((old, row(us=120, width=0.3)), (old, row(us=120, doubtful=True)), (old, row(us=120, samples=3)),
+                           (document(failed), row())):
+            report = self.lacks("1 of 1 rows are unsure", first, document(new))
+            self.assertEqual([r["verdict"] for r in report["rows"]], ["unsure"])
+
+    def test_comparisons_that_say_too_little(self):
+        """A slower row is one all the same."""
+        names = [f"s{i}" for i in range(10)]
+        old = document(*map(row, names))
+        few = document(row("s0"))
+        self.lacks(r".*new\.json was interrupted", old, {**few, "interrupted": True})
+        self.lacks(r".*new\.json was interrupted", old, [{**old, "interrupted": False}, document(row("x"), interrupted=True)])
+        self.lacks(r".*new\.json lacks 9 of 10 rows", old, few)
+        self.lacks(r".*new\.json lacks 9 of 10 rows", old, {**few, "ended_early": "the budget was spent"})
+        self.lacks("6 of 10 rows are unsure", old, document(*(row(n, 500, doubtful=n < "s6") if n < "s6" else row(n) for n in names)))
+        self.compare(old, document(*(row(n, 500, doubtful=True) if n < "s5" else row(n) for n in names)))
+        self.compare(few, old)
+        self.compare({**old, "interrupted": True}, old)
+        self.compare(old, {**document(row("s0", 500)), "interrupted": True}, expect=1)
 
     def test_threshold(self):
         old, new = document(row()), document(row(us=115))
@@ -100,13 +131,13 @@ class Verdicts(CompareTest):
     def test_other_memory_is_another_row(self):
         old = document(row(us=100), row(us=300, memory="pinned"))
         new = document(row(us=300, memory="pinned"), row(us=100, memory="managed"))
-        report = self.compare(old, new)
+        report = self.lacks(".*lacks 1 of 2 rows", old, new)
         self.assertEqual([(r["memory"], r["verdict"]) for r in report["rows"]], [("pinned", "same")])
         self.assertEqual(["memory" in r for r in report["only_in_old"]], [False])
         self.assertEqual([r["memory"] for r in report["only_in_new"]], ["managed"])
         self.assertEqual(report["summary"]["worst"]["name"],
                          "cpu.simd, sum of f32, 2^20 elements, blocking, cold, pinned memory")
-        out = self.good("bench", "--compare", self.write("o.json", old), self.write("n.json", new), "-f", "csv")
+        _, out, _ = run("bench", "--compare", self.write("o.json", old), self.write("n.json", new), "-f", "csv")
         self.assertEqual([r["memory"] for r in csv.DictReader(io.StringIO(out))], ["pinned", "", "managed"])
 
     def test_the_planners_choice(self):
@@ -124,19 +155,29 @@ class Verdicts(CompareTest):
         for wanted, more in (("device: name is A CPU in OLD, and B in NEW", {"device": {"name": "B", "kind": "cpu"}}),
                              ("settings: accuracy is 0.01 in OLD, and 0.5 in NEW", {"settings": {"accuracy": 0.5}}),
                              ("benchmark is dpr bench in OLD, and dpr peers in NEW", {"benchmark": "dpr peers"}),
-                             ("NEW was interrupted", {"interrupted": True}),
                              ("NEW ended early: the budget was spent", {"ended_early": "the budget was spent"})):
             self.assertEqual(self.compare(old, document(row(), **more))["warnings"], [wanted])
+        self.assertEqual(self.lacks(".*interrupted", old, document(row(), interrupted=True))["warnings"], ["NEW was interrupted"])
         out = self.good("bench", "--compare", self.write("o.json", document(row(), interrupted=True)),
                         self.write("n.json", old))
         self.assertIn("\nWarning: OLD was interrupted\n", out)
+
+    def test_wisdom_that_differs(self):
+        """Older files have no word of it, which is no difference to none."""
+        def of(wisdom):
+            return document(row(), settings={"accuracy": 0.01, **({"wisdom": wisdom} if wisdom else {})})
+        for old, new in ((None, None), (None, "none"), ("none", None), ("/a", "/a")):
+            self.assertEqual(self.compare(of(old), of(new))["warnings"], [])
+        self.assertEqual(self.compare(of("none"), of("/a"))["warnings"], ["settings: wisdom is none in OLD, and /a in NEW"])
+        self.assertEqual(self.compare(of("/a"), of(None))["warnings"], ["settings: wisdom is /a in OLD, and none in NEW"])
 
     def test_drift(self):
         """Of rates that make sense."""
         old = document(row(), reference={"read_gb_per_s": 10})
         warning = "a fixed piece of work ran 25 % slower in one of the runs; all intervals include this"
         for rate, drift, warnings in ((8, 0.25, [warning]), (1e308, 0, []), (1e-308, 0, [])):
-            report = self.compare(old, document(row(), reference={"read_gb_per_s": rate}))
+            new = document(row(), reference={"read_gb_per_s": rate})
+            report = self.lacks("1 of 1 rows are unsure", old, new) if drift else self.compare(old, new)
             self.assertEqual((report["drift"], report["warnings"]), (drift, warnings))
 
 
@@ -166,19 +207,20 @@ class Files(CompareTest):
         for path in paths:
             self.good("bench", "-d", "cpu", "-q", "-a", "50%", "-n", "1000,2^16", "-c", "both", "-O", path)
         code, out, err = run("bench", "--compare", *paths, "-f", "json")
-        self.assertIn((code, err), ((0, ""), (1, "")))
+        self.assertIn((code, err == ""), ((0, True), (1, True), (2, False)), err)
         report = json.loads(out)
         self.assertGreaterEqual(len(report["rows"]), 12)
         self.assertEqual((report["only_in_old"], report["only_in_new"]), ([], []))
         self.assertEqual(report["old"]["device"], report["new"]["device"])
 
     def test_formats(self):
-        old, new = self.write("o.json", document(row("a|b"), row("c", count=7))), \
-            self.write("n.json", document(row("a|b", 90), row("d")))
+        old, new = self.write("o.json", document(row("a|b"))), self.write("n.json", document(row("a|b", 90), row("d", count=7)))
         text = self.good("bench", "--compare", old, new)
         self.assertIn("\nFaster:\nstrategy  elements", text)
         self.assertTrue(text.rstrip().splitlines()[-1].startswith("NEW / OLD: geometric mean of 1 row 0.900"), text)
-        rows = list(csv.DictReader(io.StringIO(self.good("bench", "--compare", old, new, "-f", "csv"))))
+        more = self.write("more.json", document(row("a|b"), row("c", count=7)))
+        _, out, _ = run("bench", "--compare", more, new, "-f", "csv")
+        rows = list(csv.DictReader(io.StringIO(out)))
         self.assertEqual([(r["strategy"], r["verdict"]) for r in rows],
                          [("a|b", "faster"), ("c", "only in OLD"), ("d", "only in NEW")])
         self.assertEqual((rows[0]["old_us"], rows[0]["new_us"], rows[0]["ratio"]), ("100", "90", "0.9"))
@@ -216,8 +258,7 @@ class Refused(CompareTest):
         """As either side."""
         bad, good = self.write("bad.json", data), self.write("good.json", document(row()))
         for pair in ((bad, good), (good, bad)):
-            err = self.bad(wanted, "bench", "--compare", *pair)
-            self.assertIn("bad.json: ", err)
+            self.assertIn("bad.json: ", self.trouble(wanted, *pair))
 
     def test_usage(self):
         path = self.write("x.json", document(row()))
@@ -229,6 +270,9 @@ class Refused(CompareTest):
                               ("--compare measures nothing", "--compare", path, path, "-d", "cpu"),
                               ("--compare measures nothing", "--compare", path, path, "--ladder"),
                               ("--compare measures nothing", "--compare", path, path, "--axes", "all"),
+                              ("--compare measures nothing", "--compare", path, path, "-b", "5s"),
+                              ("--compare measures nothing", "--compare", path, path, "-a", "1%"),
+                              ("--compare measures nothing", "--compare", path, path, "--commit", "abc"),
                               ("--threshold belongs to --compare", "--threshold", "3%"),
                               ("--threshold: '0' is no share", "--compare", path, path, "--threshold", "0"),
                               ("--threshold: '200%' is no share", "--compare", path, path, "--threshold", "200%"),
@@ -240,15 +284,30 @@ class Refused(CompareTest):
     def test_no_row_in_common(self):
         code, out, err = run("bench", "--compare", self.write("o.json", document(row("a"))),
                              self.write("n.json", document(row("b"))))
-        self.assertEqual(code, 1)
+        self.assertEqual(code, 2)
         self.assertIn("1 only in OLD, 1 only in NEW", out)
-        self.assertRegex(err, r"^dpr: bench: no row of .*n\.json is in .*o\.json\n$")
+        self.assertRegex(err, r"^dpr: bench: the comparison says too little: no row of .*n\.json is in .*o\.json\n$")
 
     def test_files_that_cannot_be_read(self):
         path = self.write("x.json", document(row()))
-        self.bad("none.json: cannot be read: ", "bench", "--compare", self.folder + "/none.json", path)
-        self.bad(": cannot be read: ", "bench", "--compare", path, self.folder)
-        self.bad("cannot be written", "bench", "--compare", path, path, "-O", self.folder + "/none/x.json")
+        self.trouble("none.json: cannot be read: ", self.folder + "/none.json", path)
+        self.trouble(": cannot be read: ", path, self.folder)
+        self.trouble("cannot be written", path, path, "-O", self.folder + "/none/x.json")
+
+    def test_a_report_replaces_no_measurement(self):
+        """By whatever name."""
+        old, new, link = (os.path.join(self.folder, name) for name in ("old.json", "new.json", "link.json"))
+        for path in (old, new):
+            self.write(path, document(row()))
+        os.link(new, link)
+        for output in (old, new, link):
+            self.bad("would overwrite", "bench", "--compare", old, new, "-O", output, expect=2)
+        with open(new, "rb") as f:
+            self.bad("would overwrite", "bench", "--compare", old, "-", "-O", new, expect=2, stdin_file=f)
+        for path in (old, new):
+            with open(path, encoding="utf-8") as f:
+                self.assertEqual(json.load(f), document(row()))
+        self.good("bench", "--compare", old, new, "-O", "/dev/null")
 
     def test_text_that_is_no_json(self):
         for data in (b"", b" \n", b"{", b"{\"rows\": [", b"rows", b"NaN", b"{}x", b"{\"rows\": [}]}", b"\xff\xfe{}",
@@ -264,21 +323,23 @@ class Refused(CompareTest):
             self.refuse("cannot be compared: it has no list 'rows' or 'engines' with rows in it", data)
         for name in ("h200-cpu", "xeon-cpu"):
             path = os.path.join(RESULTS, name + ".json")
-            self.bad("it has no list 'rows'", "bench", "--compare", path, path)
+            self.trouble("it has no list 'rows'", path, path)
 
     def test_recursions(self):
-        """One document of dpr recurse, and a list of several."""
+        """One document of dpr recurse, and a list of several. On a busy machine most rows are unsure."""
         fib, both = (os.path.join(self.folder, name) for name in ("fib.json", "both.json"))
         documents = [self.good("recurse", name, "--size", "5", "--engine", "all", "-d", "cpu", "--json") for name in ("fib", "nqueens")]
         with open(fib, "w", encoding="utf-8") as f:
             f.write(documents[0])
         with open(both, "w", encoding="utf-8") as f:
             f.write(f"[{documents[0]}, {documents[1]}]")
-        rows = json.loads(self.good("bench", "--compare", both, both, "-f", "json"))["rows"]
+        code, out, err = run("bench", "--compare", both, both, "-f", "json")
+        self.assertIn((code, err == ""), ((0, True), (2, False)), err)
+        rows = json.loads(out)["rows"]
         self.assertEqual({(r["engine"], r["recursion"], r["size"]) for r in rows},
                          {(e, r, 5) for e in ("cpu", "serial", "auto") for r in ("fib", "nqueens")})
         self.assertEqual({r["ratio"] for r in rows}, {1})
-        text = self.good("bench", "--compare", fib, both)
+        _, text, _ = run("bench", "--compare", fib, both)
         self.assertRegex(text, r"Only in NEW:\nstrategy +recursion\ncpu +nqueens\n")
         self.assertNotIn("Warning", text)
 
@@ -314,7 +375,7 @@ class Refused(CompareTest):
         with open("/dev/zero", "rb") as zero:
             done = subprocess.run([DPR, "bench", "--compare", "-", self.write("x.json", document(row()))], stdin=zero,
                                   capture_output=True, timeout=120, check=False)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn(b"standard input: cannot be compared: it is longer than 32 MiB", done.stderr)
 
     def test_damage_never_crashes(self):
@@ -325,7 +386,7 @@ class Refused(CompareTest):
             for put in (b"", b"\"", b"}", b"[", b"9e99", b"\\u0000", b"\xed\xa0\x80"):
                 data = good[:at] + put + good[at + 1:] if put else good[:at]
                 code, _, err = run("bench", "--compare", path, self.write("x.json", data))
-                self.assertIn(code, (0, 1), (data, err))
+                self.assertIn(code, (0, 1, 2), (data, err))
                 self.assertNotIn("Sanitizer", err)
 
 
@@ -346,7 +407,7 @@ class Terminal(CompareTest):
         for word in HOSTILE:
             path = os.path.join(self.folder, f"a{word}b.json")
             code, out, err = run("bench", "--compare", path, path)
-            self.assertEqual((code, out), (1, ""))
+            self.assertEqual((code, out), (2, ""))
             self.assertIsNone(OBEYED.search(err.replace("\n", "")), err)
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(document(row()), f)

@@ -20,7 +20,7 @@ def keys(text):
 
 
 class Memory(ToolTest):
-    def check(self, *args, read=timeless):
+    def check(self, *args, read=timeless, failure=1):
         whole = read(self.good(*args))
         mark = self.folder + "/mark"
         failed = 0
@@ -33,7 +33,7 @@ class Memory(ToolTest):
             if code == 0:
                 self.assertEqual((read(out), err), (whole, ""), (args, number))
             else:
-                self.assertEqual(code, 1, (args, number, err))
+                self.assertEqual(code, failure, (args, number, err))
                 self.assertRegex(err, r"^dpr: .*memory", (args, number))
                 failed += 1
         self.assertEqual(code, 0, err)
@@ -54,8 +54,8 @@ class Memory(ToolTest):
     def test_compare(self):
         row = {"strategy": "a", "count": 8, "chosen": True, "samples": 9, "median_us": 1, "low_us": 1, "high_us": 1, "spread": 0}
         paths = [self.file(f"{side}.json", json.dumps({"rows": [{**row, "commit": side}]}).encode()) for side in ("old", "new")]
-        self.check("bench", "--compare", *paths, "-f", "json")
-        self.check("bench", "--compare", *paths, read=str)
+        self.check("bench", "--compare", *paths, "-f", "json", failure=2)
+        self.check("bench", "--compare", *paths, read=str, failure=2)
 
     def test_report(self):
         row = {"strategy": "a", "op": "sum", "count": 8, "chosen": True, "median_us": 1, "gb_per_s": 1, "ok": True}

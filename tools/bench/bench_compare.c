@@ -464,3 +464,28 @@ void compare_free(compare_results *r) {
 int compare_is_worse(const compare_results *r) {
     return r->verdicts[COMPARE_SLOWER] + r->verdicts[COMPARE_FAILED] > 0;
 }
+
+int compare_is_interrupted(const compare_side *side) {
+    for (const cJSON *d = side->document; d; d = d->next)
+        if (cJSON_IsTrue(member(d, "interrupted")))
+            return 1;
+    return 0;
+}
+
+const char *compare_lacks(const compare_results *r, char why[COMPARE_WHY]) {
+    const size_t unsure = r->verdicts[COMPARE_UNSURE];
+    size_t all = 0;
+    for (size_t v = 0; v < COMPARE_VERDICTS; v++)
+        all += r->verdicts[v];
+    if (r->both == 0)
+        snprintf(why, COMPARE_WHY, "no row of %.200s is in %.200s", r->new->name, r->old->name);
+    else if (compare_is_interrupted(r->new))
+        snprintf(why, COMPARE_WHY, "%.400s was interrupted", r->new->name);
+    else if (r->only_old > 0)
+        snprintf(why, COMPARE_WHY, "%.400s lacks %zu of %zu rows", r->new->name, r->only_old, r->old->in_file);
+    else if (2 * unsure > all)
+        snprintf(why, COMPARE_WHY, "%zu of %zu rows are unsure", unsure, all);
+    else
+        return NULL;
+    return why;
+}

@@ -74,7 +74,8 @@ static inline int compare_has_steady(const compare_row *old, const compare_row *
 
 typedef struct compare_side {
     const char *name;      /* of the file */
-    const cJSON *document; /* what a program has written, or a list of such documents; then the first of them */
+    const cJSON *document; /* what a program has written, or a list of such documents; then the first of them, after
+                              which come the others */
     compare_row *rows;     /* in the file's order, with a second one for each planner's choice behind it */
     size_t count;
     size_t in_file;       /* rows of the file */
@@ -127,6 +128,13 @@ void compare_free(compare_results *r);
 
 /* Whether a row is slower or failed. */
 int compare_is_worse(const compare_results *r);
+
+/* Whether a document of the side is of a measurement that was interrupted, or killed. */
+int compare_is_interrupted(const compare_side *side);
+
+/* Why the comparison says too little to tell that nothing is slower, as a clause in `why`, which is returned: no row is
+ * in both, NEW was interrupted, it lacks rows of OLD, or most rows are unsure. NULL if it says enough. */
+const char *compare_lacks(const compare_results *r, char why[COMPARE_WHY]);
 
 /* Writes all of it. Errors of the file are for the caller to look for. -1 when out of memory, else 0. */
 int compare_write(FILE *f, const compare_results *r, report_format format);

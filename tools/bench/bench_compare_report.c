@@ -26,14 +26,17 @@ static void warn(report_out *out, cJSON *warnings, const char *text) {
     report_text(out, REPORT_NOTE, "Warning: %s", text);
 }
 
-/* Warns of a member that differs. */
+/* Warns of a member that differs. One that is not there is the same as the text "none": older files lack some. */
 static void warn_of_member(report_out *out, cJSON *warnings, const char *what, const char *key, const cJSON *old,
                            const cJSON *new) {
     char text[320], a[64], b[64];
     if ((!old && !new) || cJSON_Compare(old, new, 1))
         return;
-    snprintf(text, sizeof text, "%s%s%.64s is %s in OLD, and %s in NEW", what, *what ? ": " : "", key, shown(old, a),
-             shown(new, b));
+    shown(old, a);
+    shown(new, b);
+    if ((!old || !new) && strcmp(a, b) == 0)
+        return;
+    snprintf(text, sizeof text, "%s%s%.64s is %s in OLD, and %s in NEW", what, *what ? ": " : "", key, a, b);
     warn(out, warnings, text);
 }
 
@@ -58,7 +61,7 @@ static void warn_of_members(report_out *out, cJSON *warnings, const compare_resu
 static void warn_of_end(report_out *out, cJSON *warnings, const compare_side *side, const char *which) {
     const cJSON *ended = member(side->document, "ended_early");
     char text[160], why[64];
-    if (cJSON_IsTrue(member(side->document, "interrupted"))) {
+    if (compare_is_interrupted(side)) {
         snprintf(text, sizeof text, "%s was interrupted", which);
         warn(out, warnings, text);
     } else if (cJSON_IsString(ended)) {

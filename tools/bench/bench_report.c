@@ -25,6 +25,9 @@ static void add_device(cJSON *object, const bench_device *d) {
 static void add_settings(cJSON *object, const bench_results *r) {
     report_add(object, "accuracy=%g min_samples=%d max_samples=%d budget_seconds=%g pool_bytes=%lu", r->rule.half_width,
                r->rule.min_samples, r->rule.max_samples, r->rule.seconds, r->device.pool_bytes);
+    cJSON_AddStringToObject(object, "wisdom", r->wisdom);
+    if (r->offsets != DPR_DTYPE_NONE)
+        cJSON_AddStringToObject(object, "offsets", dpr_dtype_name(r->offsets));
 }
 
 static void add_heads(report_out *out, const char *name, const bench_results *r) {
@@ -374,7 +377,8 @@ static void write_regrets(report_out *out, const bench_results *r) {
     results_regrets(r, &all);
     if (all.cases == 0)
         return;
-    report_add(out->document, "mean_regret_percent=%g", 100 * results_mean_regret(&all));
+    report_add(out->document, "mean_regret_percent=%g worst_regret_percent=%g", 100 * results_mean_regret(&all),
+               100 * all.worst.fraction);
     if (all.worst.fraction <= 0)
         report_text(out, REPORT_NOTE, "The planner's choice is the quickest in %d of %d.", all.cases, all.cases);
     else

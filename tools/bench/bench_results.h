@@ -5,6 +5,7 @@
 #include "bench_ops.h"
 #include "bench_shapes.h"
 #include "timing.h"
+#include "wisdom_files.h"
 
 /* One combination of the axes but the subject. */
 typedef struct bench_case {
@@ -66,9 +67,11 @@ typedef struct bench_regret {
 typedef struct bench_results {
     bench_device device;
     const char *commit;
-    bench_rule rule;      /* its time is the budget of all */
-    double read_gb_per_s; /* at which the device reads memory (bench_reference); 0: not known */
-    double clock_mhz;     /* likewise; 0: not known */
+    char wisdom[WISDOM_FILES]; /* wisdom_files_read(), when it began */
+    dpr_dtype offsets;         /* of segments; DPR_DTYPE_NONE: there are none */
+    bench_rule rule;           /* its time is the budget of all */
+    double read_gb_per_s;      /* at which the device reads memory (bench_reference); 0: not known */
+    double clock_mhz;          /* likewise; 0: not known */
     int interrupted;
     int is_partial; /* 1: the measurement goes on. A report says that it was interrupted, which is right if the program
                        is killed before the next one */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "available.h"
 #include "cli.h"
@@ -39,6 +40,14 @@ static int save(outfile *o) {
 static int is_replaceable(const char *file) {
     struct stat s;
     return stat(file, &s) != 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode);
+}
+
+/* Writing to a character device overwrites nothing. */
+int outfile_overwrites(const char *name, const char *input) {
+    struct stat out, in;
+    const int status = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &in) : stat(input, &in);
+    return status == 0 && stat(name, &out) == 0 && !S_ISCHR(out.st_mode) && in.st_dev == out.st_dev
+           && in.st_ino == out.st_ino;
 }
 
 int outfile_set_format(const char *text, void *out) {

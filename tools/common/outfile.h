@@ -23,6 +23,10 @@ enum { OUTFILE_GUESS = -1 };
 /* As an option (cli.h) for an outfile: takes the name of a format. CLI_OK, or CLI_USAGE after a message. */
 int outfile_set_format(const char *text, void *out);
 
+/* Whether writing to `name` would overwrite the file `input`, which may have another name, or be "-", standard input.
+ */
+int outfile_overwrites(const char *name, const char *input);
+
 /* Settles the format and finds out, before there is anything to report, whether the file can be written. CLI_OK, or
  * CLI_FAILED after a message. */
 int outfile_try(outfile *o);

@@ -97,15 +97,15 @@ static const cli_help help = {
     "standard input), compares the times of rows that both have, and names rows that one of them has. A row of NEW\n"
     "is slower or faster if the ratio of the times is beyond the threshold (3 %; 10 % for short calls that the host\n"
     "launches while its clock runs), and its 95 % confidence interval does not contain 1. Other rows are the same\n"
-    "or unsure. tools/bench/README.md says which, how runs of one build differ, and what is done about launches\n"
-    "that take longer in one of them. Warnings name what differs between the two measurements (device, settings),\n"
+    "or unsure. tools/bench/README.md has the details. Warnings name devices and settings that differ,\n"
     "and an interrupt.\n"
     "\n"
     "Exit status: 0 if all went well, even if every combination was left out; 1 if a strategy failed or gave a\n"
     "wrong result, if --ladder or --nested left a size out, or if there is no GPU that --ladder, --nested, --block\n"
-    "or --device needs; 2 if the command line makes no sense, 130 after an interrupt, 143 after a request to end\n"
-    "(SIGTERM). With --compare: 0 if no row of NEW is slower, 1 if one is, or failed or gave a wrong result, or if\n"
-    "a file cannot be compared or no row is in both, 2 as before.\n"};
+    "or --device needs; 2 if the command line makes no sense, 130 after an interrupt, 143 after SIGTERM, 129\n"
+    "after SIGHUP. With --compare: 0 if no row of NEW is slower; 1 if one is, or failed or gave a wrong result; 2 if\n"
+    "a file cannot be read or compared, or if the comparison says too little: no row is in both, NEW was\n"
+    "interrupted or lacks rows of OLD, or more than half of the rows are unsure.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
@@ -339,12 +339,19 @@ static int check_plot(const bench_asked *a) {
                            report_format_name((size_t)a->file->format));
 }
 
+static void put_common_defaults(bench_asked *a) {
+    a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
+    a->budget = a->budget > 0 ? a->budget : 60;
+    a->accuracy = a->accuracy > 0 ? a->accuracy : 0.01;
+    a->commit = a->commit ? a->commit : DPR_COMMIT;
+}
+
 static int complete(bench_asked *a) {
     if (is_of_many(a) && check_many(a) != CLI_OK)
         return CLI_USAGE;
     if (a->offsets != DPR_DTYPE_NONE && !a->segments.n)
         return cli_usage("--offsets belongs to --segments, which is not asked for");
-    a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
+    put_common_defaults(a);
     const int may_be_usual = a->memory == DPR_MEMORY_AUTO || a->memory == DPR_MEMORY_DEVICE
                              || (a->memory == DPR_MEMORY_HOST && !is_lineup(a));
     if (!may_be_usual && (is_lineup(a) || is_of_many(a)))
@@ -363,6 +370,8 @@ static int complete(bench_asked *a) {
 
 static int measure(void *user) {
     request *r = user;
+    if (!r->asked.quiet)
+        wisdom_note_unused();
     return is_lineup(&r->asked) ? lineup_measure(&r->asked, &r->results) : measure_asked(&r->asked, &r->results.bench);
 }
 
@@ -381,11 +390,11 @@ static int write_report(void *user, FILE *f, int format) {
 
 /* ---- Comparing -------------------------------------------------------------------------------------------------- */
 
-/* Whether anything is asked for that belongs to measuring. */
+/* Whether anything is asked for that belongs to measuring. Defaults are set later. */
 static int measures(const bench_asked *a) {
     return a->counts.n || a->ops.n || a->dtypes || is_of_many(a) || a->offsets != DPR_DTYPE_NONE || is_lineup(a)
            || a->modes || a->caches || a->strategies || a->device != DPR_DEVICE_AUTO || a->memory != DPR_MEMORY_AUTO
-           || a->block || a->pools.n || a->depth;
+           || a->block || a->pools.n || a->depth || a->budget > 0 || a->accuracy > 0 || a->commit;
 }
 
 static int compare(const request *r, int argc, char **argv) {
@@ -404,8 +413,7 @@ static int compare(const request *r, int argc, char **argv) {
 int command_bench(int argc, char **argv) {
     static request r;
     outfile file = {.format = OUTFILE_GUESS, .write = write_report, .user = &r};
-    r.asked =
-        (bench_asked){.device = DPR_DEVICE_AUTO, .budget = 60, .accuracy = 0.01, .commit = DPR_COMMIT, .file = &file};
+    r.asked = (bench_asked){.device = DPR_DEVICE_AUTO, .file = &file};
     if (argc > 1 && strcmp(argv[1], NESTED_PART) == 0)
         return nested_part_main(argc, argv);
     int code = parse(argc, argv, &r);

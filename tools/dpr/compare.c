@@ -8,16 +8,17 @@
 
 /* ---- Files ------------------------------------------------------------------------------------------------------- */
 
-/* Reads a side. CLI_OK, or CLI_FAILED after a message. The document is deleted by the caller. */
+/* Reads a side. 0, or -1 after a message. The document is deleted by the caller. */
 static int read_side(const char *file, compare_side *side, cJSON **document) {
     char why[COMPARE_WHY];
     *document = document_read(file, "compared");
     if (!*document)
-        return CLI_FAILED;
+        return -1;
     *side = (compare_side){.name = document_name(file), .document = *document};
-    if (compare_read(side, why) != 0)
-        return cli_error("%s: cannot be compared: %s", document_name(file), why);
-    return CLI_OK;
+    if (compare_read(side, why) == 0)
+        return 0;
+    (void)cli_error("%s: cannot be compared: %s", document_name(file), why);
+    return -1;
 }
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
@@ -27,14 +28,26 @@ static int write_report(void *user, FILE *f, int format) {
 }
 
 static int report(compare_results *r, outfile *file) {
+    char why[COMPARE_WHY];
     file->write = write_report;
     file->user = r;
-    int code = outfile_try(file);
-    if (code == CLI_OK)
-        code = outfile_finish(file);
-    if (code == CLI_OK && r->both == 0)
-        return cli_error("no row of %s is in %s", r->new->name, r->old->name);
-    return code == CLI_OK && compare_is_worse(r) ? CLI_FAILED : code;
+    if (outfile_try(file) != CLI_OK || outfile_finish(file) != CLI_OK)
+        return COMPARE_UNKNOWN;
+    if (compare_is_worse(r))
+        return CLI_FAILED;
+    if (!compare_lacks(r, why))
+        return CLI_OK;
+    (void)cli_error("the comparison says too little: %s", why);
+    return COMPARE_UNKNOWN;
+}
+
+/* Fails if the report would replace one of the files. */
+static int check_output(const char *old, const char *new, const outfile *file) {
+    const char *const files[] = {old, new};
+    for (int i = 0; file->name && i < 2; i++)
+        if (outfile_overwrites(file->name, files[i]))
+            return cli_usage("--output: the report would overwrite '%s', which is compared", file->name);
+    return CLI_OK;
 }
 
 int compare_files(const char *old, const char *new, const compare_asked *a, outfile *file) {
@@ -43,13 +56,15 @@ int compare_files(const char *old, const char *new, const compare_asked *a, outf
     compare_results r = {.old = NULL};
     const compare_rule rule = {.threshold = a->threshold > 0 ? a->threshold : COMPARE_THRESHOLD,
                                .steady_threshold = a->threshold > 0 ? a->threshold : COMPARE_STEADY_THRESHOLD};
-    int code = read_side(old, &sides[0], &documents[0]);
-    if (code == CLI_OK)
-        code = read_side(new, &sides[1], &documents[1]);
-    if (code == CLI_OK && compare_match(&sides[0], &sides[1], &rule, &r))
-        code = cli_error("out of memory");
-    if (code == CLI_OK)
-        code = report(&r, file);
+    int code = COMPARE_UNKNOWN;
+    if (check_output(old, new, file) != CLI_OK)
+        return CLI_USAGE;
+    if (read_side(old, &sides[0], &documents[0]) == 0 && read_side(new, &sides[1], &documents[1]) == 0) {
+        if (compare_match(&sides[0], &sides[1], &rule, &r) == 0)
+            code = report(&r, file);
+        else
+            (void)cli_error("out of memory");
+    }
     compare_free(&r);
     for (int i = 0; i < 2; i++) {
         compare_free_side(&sides[i]);

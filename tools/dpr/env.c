@@ -6,11 +6,13 @@
 #include "cli_json.h"
 #include "commands.h"
 #include "report.h"
+#include "wisdom_files.h"
 
 static const cli_help help = {
     "Usage: dpr env [OPTION]...\n"
     "Shows the environment variables that the library and this command read, what they are set to, and\n"
-    "whether the library understands it. Variables with names like theirs that nobody reads are listed below.\n"
+    "whether the library understands it. Variables with names like theirs that nobody reads are listed below,\n"
+    "and what became of the files of wisdom.\n"
     "\n"
     "Examples:\n"
     "  dpr env                                   all variables\n"
@@ -96,6 +98,59 @@ static void show_all_unknown(report_out *out) {
             show_unknown(out, list, *entry);
 }
 
+/* ---- What is read besides ---------------------------------------------------------------------------------------- */
+
+static const char *value_of(const char *name) {
+    const size_t length = strlen(name);
+    for (char **entry = environ; *entry; entry++)
+        if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=' && (*entry)[length + 1])
+            return *entry + length + 1;
+    return NULL;
+}
+
+/* Variables of the system. */
+static void show_others(report_out *out) {
+    static const struct {
+        const char *name, *text;
+    } others[] = {{"XDG_STATE_HOME", "the user's file of wisdom is dpr/wisdom in this folder"},
+                  {"HOME", "without XDG_STATE_HOME it is .local/state/dpr/wisdom in this folder"},
+                  {"LC_ALL", "plots in the terminal have UTF-8 or ASCII, by the first of these three that is set"},
+                  {"LC_CTYPE", "the second of them"},
+                  {"LANG", "the third of them"}};
+    static const report_column columns[] = {
+        {"name", "variable", UNIT_LEFT}, {"set", "set to", UNIT_LEFT}, {"text", "what it is read for", UNIT_LEFT}, {0}};
+    cJSON *list = cJSON_AddArrayToObject(out->document, "others");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        cJSON *row = report_row(list);
+        const char *value = value_of(others[i].name);
+        cJSON_AddStringToObject(row, "name", others[i].name);
+        cli_json_add(row, "value", value ? cJSON_CreateString(value) : cJSON_CreateNull());
+        report_add(row, "text=%s", others[i].text);
+        if (report_is_text(out))
+            report_add(row, "set=%s", value ? value : "-");
+    }
+    report_table(out, "Variables of the system", list, 0, columns);
+}
+
+/* ---- Wisdom ------------------------------------------------------------------------------------------------------ */
+
+typedef struct wisdom_list {
+    report_out *out;
+    cJSON *list;
+} wisdom_list;
+
+static void add_line(void *user, const char *line) {
+    const wisdom_list *w = user;
+    cli_json_append(w->list, cJSON_CreateString(line));
+    report_text(w->out, REPORT_NOTE, "%s", line);
+}
+
+static int show_wisdom(report_out *out) {
+    wisdom_list w = {out, cJSON_AddArrayToObject(out->document, "wisdom")};
+    report_text(out, REPORT_HEADING, "Wisdom");
+    return wisdom_each_line(add_line, &w);
+}
+
 /* ---- The variables ---------------------------------------------------------------------------------------------- */
 
 /* Rows have the member "set" in text alone, because programs can tell null from "-". */
@@ -124,7 +179,9 @@ static int show(int json) {
         add_variable(&out, list, variable(i));
     report_table(&out, "Environment variables", list, 0, columns);
     show_all_unknown(&out);
-    return report_end(&out) == 0 ? CLI_OK : cli_error("out of memory");
+    show_others(&out);
+    const int failed = show_wisdom(&out);
+    return report_end(&out) == 0 && !failed ? CLI_OK : cli_error("out of memory");
 }
 
 int command_env(int argc, char **argv) {

@@ -10,6 +10,7 @@
 #include "defuse.h"
 #include "figures.h"
 #include "listings.h"
+#include "wisdom_files.h"
 
 /* The longest text of a captured machine that is read, and of an explanation, in bytes. */
 enum { TEXT = 64 * 1024 };
@@ -255,6 +256,8 @@ static int run(const request *r) {
         code = read_machine(r->machine_file, &captured);
     else if (dpr_ctx_create(r->device == CLI_NO_DEVICE ? DPR_DEVICE_AUTO : r->device, &ctx) != DPR_OK)
         code = cli_error("%s", dpr_last_error());
+    if (ctx)
+        wisdom_note_unused();
     if (code == CLI_OK)
         code = show(r, captured ? captured : dpr_ctx_machine(ctx));
     dpr_machine_destroy(captured);

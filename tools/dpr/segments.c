@@ -5,14 +5,13 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "api/ctx.h"
 #include "cli.h"
 #include "cli_json.h"
 #include "cuda/device.h"
 #include "newfile.h"
+#include "outfile.h"
 #include "timing.h"
 #include "value.h"
 
@@ -377,18 +376,11 @@ static int name_keys(work *w) {
                                              : cli_error("'%s' is too long a name for a file next to it", name);
 }
 
-static int get_stat(const char *file, struct stat *s) {
-    return strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, s) : stat(file, s);
-}
-
-/* Fails if an output is a file that is read, by whatever name. Writing to a character device overwrites nothing. */
+/* Fails if an output is a file that is read. */
 static int check_output(const work *w, const char *what, const char *name) {
     const char *const files[] = {w->file, w->numbers_file};
-    struct stat out, in;
-    if (stat(name, &out) != 0 || S_ISCHR(out.st_mode))
-        return CLI_OK;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i] && get_stat(files[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        if (files[i] && outfile_overwrites(name, files[i]))
             return cli_usage("--output: the %s would overwrite '%s', the same file as the input '%s'", what, name,
                              files[i]);
     return CLI_OK;
