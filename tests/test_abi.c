@@ -258,7 +258,8 @@ TEST(Abi, values_of_statuses) {
                                           DPR_ERR_UNKNOWN_ENGINE,
                                           DPR_ERR_SEGMENT,
                                           DPR_ERR_WISDOM,
-                                          DPR_ERR_FILE};
+                                          DPR_ERR_FILE,
+                                          DPR_ERR_OVERLAP};
     for (size_t i = 0; i < LENGTH(statuses); i++)
         EXPECT_EQ_U64(i, statuses[i]);
     EXPECT_EQ_STR("DPR_ERR_?", dpr_status_name((dpr_status)LENGTH(statuses)));

@@ -341,6 +341,7 @@ static const struct elsewhere {
     {DPR_ERR_SEGMENT, "Segments.outside_of_the_array"},
     {DPR_ERR_WISDOM, "Wisdom.text_that_is_refused"},
     {DPR_ERR_FILE, "Wisdom.files_that_cannot_be_read_or_written"},
+    {DPR_ERR_OVERLAP, "Segments.arrays_that_overlap"},
 };
 
 TEST(Api, every_status_is_tested) {

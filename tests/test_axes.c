@@ -563,6 +563,34 @@ TEST(Axes, sign_of_an_initial_value) {
     dpr_ctx_destroy(ctx);
 }
 
+/* Arrays without gaps overlap nothing. With strides, results may lie in gaps of the elements, so only the places whose
+ * indices are all 0 are compared. */
+TEST(Axes, arrays_that_overlap) {
+    static const uint64_t extents[] = {3, 2};
+    static const int64_t strides[] = {3, 1}, out_strides[] = {3, 0};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_axes axes = DPR_AXES_INIT;
+    double x[9] = {1, 2, 0, 3, 4, 0, 5, 6, 0};
+    axes.dimensions = 2;
+    axes.extents = extents;
+    axes.reduced = 2;
+#define EXPECT_OVERLAP(CALL)                                                                                           \
+    EXPECT_STATUS(DPR_ERR_OVERLAP, CALL);                                                                              \
+    EXPECT_CONTAINS(dpr_last_error(), "overlaps in,")
+    EXPECT_OVERLAP(dpr_reduce_axes(ctx, x, x, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_OVERLAP(dpr_reduce_axes(ctx, x, x + 5, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_OVERLAP(dpr_reduce_axes_async(ctx, x + 2, x, DPR_F64, DPR_SUM, &axes, NULL, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, x, x + 6, DPR_F64, DPR_MAX, &axes, NULL));
+    EXPECT_TRUE(x[6] == 2 && x[7] == 3 && x[8] == 4);
+    axes.strides = strides;
+    axes.out_strides = out_strides;
+    EXPECT_OVERLAP(dpr_reduce_axes(ctx, x, x, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, x, x + 2, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_TRUE(x[2] == 3 && x[5] == 7 && x[8] == 5);
+#undef EXPECT_OVERLAP
+    dpr_ctx_destroy(ctx);
+}
+
 TEST(Axes, mistakes) {
     static const uint64_t extents[] = {2, 2}, many[] = {UINT64_MAX / 2, 3};
     static const int64_t far[] = {INT64_MAX, 1};

@@ -258,9 +258,9 @@ LARGE_TEST(keys_past_2_to_32) {
     static const unsigned char one = 1, twos[] = {2, 2, 2, 2}, keys[RUNS] = {1, 2, 1, 2};
     const size_t count = ((size_t)1 << 32) + 5;
     struct {
-        int64_t sums[RUNS];
+        int64_t sums[RUNS + 1];
         uint64_t runs;
-        unsigned char keys[RUNS];
+        unsigned char keys[RUNS + 1];
     } got = {{0}, 0, {0}}, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof *there);
     dpr_stream stream = gpu_stream_create();
     uint64_t runs = RUNS + 1;

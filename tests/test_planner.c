@@ -521,3 +521,55 @@ TEST(Planner, explanations_along_axes_have_workspace) {
     EXPECT_CONTAINS(text, "along axes, 0 results, in device memory");
     dpr_decision_destroy(decision);
 }
+
+/* The workspace that a strategy's explanation announces for `count` elements in 2^20 segments, and the blocks. */
+static void explain_segments(const dpr_machine *machine, const char *strategy, size_t count, int *blocks,
+                             size_t *workspace) {
+    static const int64_t numbers[2];
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_decision *decision = NULL;
+    char text[8192];
+    size_t size = sizeof text;
+    *blocks = 0;
+    *workspace = 0;
+    segments.count = 1 << 20;
+    segments.begins = numbers;
+    problem.segments = &segments;
+    problem.options = &options;
+    options.strategy = strategy;
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(machine, &problem, &decision));
+    EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, count, text, &size));
+    const char *launch = strstr(text, "launch:    up to ");
+    ASSERT_TRUE(launch != NULL);
+    const char *bytes = strstr(launch, " bytes of workspace\n");
+    *blocks = (int)strtol(launch + strlen("launch:    up to "), NULL, 10);
+    while (bytes && bytes[-1] != ' ')
+        bytes--;
+    *workspace = bytes ? (size_t)strtoull(bytes, NULL, 10) : 0;
+    dpr_decision_destroy(decision);
+}
+
+/* As dpr_reduce_segments() states it in dpr.h. */
+TEST(Planner, explanations_of_segments_have_workspace) {
+    dpr_machine machine;
+    int blocks;
+    size_t workspace;
+    if (dpr_strategy_find("segments.merge") < 0)
+        SKIP("built without CUDA");
+    ASSERT_TRUE(machine_load("h200", &machine));
+    explain_segments(&machine, "segments.merge", 1 << 28, &blocks, &workspace);
+    EXPECT_TRUE(blocks > 0);
+    EXPECT_EQ_U64(128 * (uint64_t)blocks, workspace);
+    explain_segments(&machine, "segments.group", 1 << 28, &blocks, &workspace);
+    EXPECT_EQ_U64(256 * (uint64_t)blocks + 96 * ((1 << 28) / (1 << 13)), workspace);
+    explain_segments(&machine, "segments.group", (size_t)1 << 32, &blocks, &workspace);
+    EXPECT_EQ_U64(256 * (uint64_t)blocks + (12 << 20), workspace);
+    explain_segments(&machine, "segments.group", 1 << 20, &blocks, &workspace);
+    EXPECT_EQ_U64(256 * (uint64_t)blocks + 96 * 1024, workspace);
+    explain_segments(&machine, "segments.group", 1 << 13, &blocks, &workspace);
+    EXPECT_EQ_U64(0, workspace);
+    explain_segments(&machine, "segments.small", 1 << 20, &blocks, &workspace);
+    EXPECT_EQ_U64(0, workspace);
+}

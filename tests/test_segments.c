@@ -746,6 +746,46 @@ TEST(Segments, mistakes) {
     dpr_ctx_destroy(ctx);
 }
 
+/* What is written overlaps nothing, and what lies next to it, is empty, or is only read, is no overlap. */
+TEST(Segments, arrays_that_overlap) {
+    static const int64_t offsets[] = {0, 2, 5, 10};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    float x[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    int64_t numbers[12] = {0, 2, 5, 10, [6] = 2, 5, 10};
+    segments.count = 3;
+    segments.begins = offsets;
+#define EXPECT_OVERLAP(SENTENCE, CALL)                                                                                 \
+    EXPECT_STATUS(DPR_ERR_OVERLAP, CALL);                                                                              \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE)
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments(ctx, x, x, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments(ctx, x, x + 9, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments(ctx, x + 2, x, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments_async(ctx, x, x, 10, DPR_F32, DPR_SUM, &segments, NULL, NULL));
+    EXPECT_OVERLAP("partial is ",
+                   dpr_reduce_segments_partial(ctx, numbers, numbers, 10, DPR_F32, DPR_SUM, &segments, 0, NULL));
+    EXPECT_TRUE(x[0] == 1 && x[9] == 10);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, x, x + 10, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    EXPECT_TRUE(x[10] == 3 && x[11] == 12 && x[12] == 40);
+    segments.begins = numbers;
+    EXPECT_OVERLAP("overlaps segments->begins,",
+                   dpr_reduce_segments(ctx, x, numbers + 3, 10, DPR_F32, DPR_ARGMAX, &segments, NULL));
+    segments.ends = numbers + 6;
+    EXPECT_OVERLAP("overlaps segments->ends,",
+                   dpr_reduce_segments(ctx, x, numbers + 8, 10, DPR_F32, DPR_ARGMAX, &segments, NULL));
+    segments.device_count = (const uint64_t *)(numbers + 11);
+    EXPECT_OVERLAP("overlaps segments->device_count,",
+                   dpr_reduce_segments(ctx, x, numbers + 9, 10, DPR_F32, DPR_ARGMAX, &segments, NULL));
+    segments.device_count = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, x, numbers + 9, 10, DPR_F32, DPR_ARGMAX, &segments, NULL));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, x, numbers + 3, 10, DPR_F32, DPR_ARGMAX, &segments, NULL));
+    segments.ends = segments.begins;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, x, x, 0, DPR_F32, DPR_SUM, &segments, NULL));
+    segments.count = 0;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, x, x, 10, DPR_F32, DPR_SUM, &segments, NULL));
+    dpr_ctx_destroy(ctx);
+}
+
 /* ---- Runs of equal keys ---- */
 
 /* Writes key i, of so many bytes. */
@@ -932,5 +972,33 @@ TEST(ByKey, mistakes) {
                   dpr_reduce_by_key(ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL, &runs, 0, DPR_F32, DPR_SUM, NULL));
     EXPECT_NONE(DPR_ERR_MISALIGNED, "keys is", ctx, (const char *)keys + 1, DPR_I32, in, unique, out, &runs);
     EXPECT_NONE(DPR_ERR_MISALIGNED, "unique_keys is", ctx, keys, DPR_I32, in, (char *)unique + 2, out, &runs);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, arrays_that_overlap) {
+    dpr_ctx *ctx = cpu_ctx();
+    int64_t keys[8] = {1, 1, 2, 3}, unique[4], in[4] = {1, 2, 3, 4}, out[8];
+    uint64_t runs = 4;
+#define BY_KEY(UNIQUE, OUT) dpr_reduce_by_key(ctx, keys, DPR_I64, in, UNIQUE, OUT, &runs, 4, DPR_I64, DPR_SUM, NULL)
+    EXPECT_OVERLAP("unique_keys is ", BY_KEY(keys, out));
+    EXPECT_OVERLAP("overlaps keys,", BY_KEY(keys + 3, out));
+    EXPECT_OVERLAP("overlaps in,", BY_KEY(in, out));
+    EXPECT_OVERLAP("overlaps in,", BY_KEY(unique, in + 1));
+    EXPECT_OVERLAP("overlaps keys,", BY_KEY(unique, keys));
+    EXPECT_OVERLAP("overlaps unique_keys,", BY_KEY(out, out + 3));
+    EXPECT_OVERLAP("overlaps runs,", dpr_reduce_by_key_async(ctx, keys, DPR_I64, in, unique, out, (uint64_t *)(out + 3),
+                                                             9, 4, DPR_I64, DPR_SUM, NULL, NULL));
+    EXPECT_TRUE(runs == 4 && keys[1] == 1 && in[1] == 2);
+    EXPECT_STATUS(DPR_OK, BY_KEY(keys + 4, out));
+    EXPECT_TRUE(runs == 3 && keys[4] == 1 && keys[5] == 2 && keys[6] == 3 && out[0] == 3);
+    EXPECT_STATUS(DPR_OK, BY_KEY(out, out + 3)); /* there is room for three of each */
+    EXPECT_TRUE(out[2] == 3 && out[3] == 3);
+    runs = UINT64_MAX;
+    EXPECT_STATUS(DPR_OK, BY_KEY(out, out + 4));
+    runs = 0;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, BY_KEY(keys, keys));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_I64, keys, NULL, out, &runs, 4, DPR_I64, DPR_SUM, NULL));
+    EXPECT_TRUE(runs == 3 && out[0] == 2); /* keys are elements, too */
+#undef BY_KEY
     dpr_ctx_destroy(ctx);
 }

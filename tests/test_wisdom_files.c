@@ -105,6 +105,8 @@ static void fill_with_ones(float *in, size_t n) {
 /* A plan that measures runs the quickest strategy, and what it measured is known. */
 FILE_TEST(plans_measure) {
     static float in[1 << 16];
+    static const uint64_t extent = LENGTH(in);
+    dpr_axes axes = DPR_AXES_INIT;
     char text[TEXT];
     size_t size = sizeof text;
     float out = 0, finished = 0;
@@ -141,6 +143,13 @@ FILE_TEST(plans_measure) {
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
                   dpr_reduce_ex(fixture->ctx, in, &out, LENGTH(in), DPR_F32, DPR_SUM, &options));
     EXPECT_CONTAINS(dpr_last_error(), "options->effort is DPR_MEASURE, which only dpr_plan_create() takes");
+    axes.dimensions = 1;
+    axes.extents = &extent;
+    problem.axes = &axes;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(),
+                    "options->effort is DPR_MEASURE, which is not available with segments, axes or gaps");
+    problem.axes = NULL;
     options.effort = (dpr_effort)4;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(fixture->ctx, &problem, &plan));
     EXPECT_CONTAINS(dpr_last_error(), "options->effort is 4, which is no dpr_effort");

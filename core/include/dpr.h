@@ -597,15 +597,23 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
  * managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that the host
  * reaches. options->launch->report must be NULL (a plan of segments takes one). `out` must not overlap `in` or the
- * numbers. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX. Offsets that decrease are
- * allowed; segments.merge takes long for them.
+ * numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX. Offsets that
+ * decrease are allowed; segments.merge takes long for them.
+ *
+ * A run on the GPU has 8 KiB of scratch memory. Further device memory comes from the context's pool, and
+ * dpr_plan_explain() says how much a plan takes. segments.small takes none. segments.merge takes at most 128 bytes for
+ * each block that the device holds at a time: 66 KiB on an H200 for most types. segments.group takes none for arrays of
+ * at most 2^13 elements, or of 2^15 if their segments have more than 4096 on average. Otherwise it takes 256 bytes for
+ * each block that the device holds, and 96 bytes for each segment, but not for more than 2^17 segments (12 MiB), nor
+ * for more than one for every 2^13 elements, or 2^15, except that there may be 1024.
  *
  * Strategies to learn from run if options->strategy names them: segments.thread, segments.warp, segments.block,
  * segments.split, segments.bins, and dp.segments, whose kernels launch kernels. They run SUM, MIN and MAX of I32, I64,
  * F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory for every 4096 elements of
  * the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
  *
- * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY, and DPR_ERR_SEGMENT, whose sentence names the segment. */
+ * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY; DPR_ERR_OVERLAP; and DPR_ERR_SEGMENT, whose sentence names the
+ * segment. */
 DPR_API dpr_status dpr_reduce_segments(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype,
                                        dpr_op op, const dpr_segments *segments, const dpr_options *options);
 
@@ -625,20 +633,22 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * or 1.
  * @param unique_keys  receives the key of each run, in the order of the runs; NULL: they are not wanted.
  * @param out          receives the result of each run, as from dpr_reduce_segments(). ARGMIN and ARGMAX count from the
- *                     run's first element.
+ *                     run's first element; there is no option for indices in the array.
  * @param runs         in: the room in `unique_keys` and `out`, in runs; `count` is always enough. Out: how many runs
  *                     there are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
  *
- * The rules are those of dpr_reduce_segments(); `unique_keys` and `out` must not overlap the other arrays. If `in` is
- * in device memory, the GPU runs the call: in one pass over keys and elements if all arrays are in device memory, *runs
- * is at least `count`, there are fewer than 2^32 elements, which are aligned to their size, no strategy and no block
- * size is asked for, the operation is neither ARGMIN, ARGMAX nor a product of complex numbers, nor one of those that
- * segments.group alone runs, and the device has compute capability 9.0. Otherwise it counts the runs, finds where they
- * begin, and reduces them as segments. It takes device memory from the context's pool, which keeps it for later calls:
- * in one pass at most 1 % of the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on),
- * and as many as the unique keys have if they are wanted. `keys` and `out` in pageable memory have copies on the device
- * until the call returns. On the CPU keys are compared on all threads, whatever the strategy, and each run takes 8
- * bytes of host memory. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+ * The rules are those of dpr_reduce_segments(); `unique_keys` and `out`, with the room that *runs says, must not
+ * overlap the other arrays: DPR_ERR_OVERLAP. If `in` is in device memory, the GPU runs the call: in one pass over keys
+ * and elements if all arrays are in device memory, *runs is at least `count`, there are fewer than 2^32 elements, which
+ * are aligned to their size, no strategy and no block size is asked for, the operation is neither ARGMIN, ARGMAX nor a
+ * product of complex numbers, nor one of those that segments.group alone runs, and the device has compute capability
+ * 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as segments. It takes device memory from
+ * the context's pool, which keeps it for later calls: in one pass at most 1 % of the elements' bytes, and otherwise 64
+ * KiB, 4 bytes for each run (8 from 2^32 elements on), as many as the unique keys have if they are wanted, and what
+ * the strategy for segments takes. `keys` and `out` in pageable memory have copies on the device until the call
+ * returns. Floating-point results are bitwise reproducible as DPR_FAST says. There are no plans for keys, so nothing
+ * explains the choice. On the CPU keys are compared on all threads, whatever the strategy, and each run takes 8 bytes
+ * of host memory. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
@@ -687,7 +697,9 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * elements with this index. Blocking.
  *
  * @param in   the element whose indices are all 0. NULL if there are no elements.
- * @param out  the result whose indices are all 0. Results must not share a place, and must not overlap `in`.
+ * @param out  the result whose indices are all 0. Results must not share a place, and must not overlap `in`, but may
+ *             lie in its gaps. DPR_ERR_OVERLAP if the arrays overlap; of an array with strides, only the place whose
+ *             indices are all 0 is compared.
  *
  * ARGMIN and ARGMAX count elements in the order of the indices of the reduced dimensions, the last one running fastest.
  * If there are no elements to reduce, results are the identity; if there are any results then, ARGMIN and ARGMAX end
@@ -697,8 +709,10 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  *
  * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory.
  * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
- * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. Errors: those of
- * dpr_reduce_ex(). */
+ * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. axes.tiles takes
+ * device memory from the context's pool only if blocks share results because these are few: 16 bytes for each result
+ * that a block has a share of (SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX up to 56), on an H200 less than 80 MiB, and
+ * less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(). */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 

@@ -4,14 +4,14 @@
 
 /* The checks before results are made, of which there are none if shape.results is 0. */
 static dpr_status prepare(dpr_ctx *ctx, const dpr_axes *axes, dpr_parts *c) {
-    static const char *const names[4] = {NULL};
+    static const dpr_parts_array none[4];
     uint64_t elements = 0;
     dpr_status status = dpr_shape_of_axes(axes, c->request.op, &c->shape, &elements);
     if (status != DPR_OK || c->shape.results == 0)
         return status;
     c->request.count = (size_t)elements;
     status = dpr_request_check(&c->request, c->in, &c->out);
-    return status == DPR_OK ? dpr_parts_place(ctx, c, names, (const void *const[4]){NULL}) : status;
+    return status == DPR_OK ? dpr_parts_place(ctx, c, none) : status;
 }
 
 dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op, const dpr_axes *axes,

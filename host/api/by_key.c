@@ -316,8 +316,8 @@ static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream str
 /* Checks what a call with keys needs beyond dpr_parts_make(). `runs` is NULL unless the number of runs goes to memory
  * that a stream reaches. */
 static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
-    static const char *const names[4] = {"keys", "unique_keys", "runs", "device_count"};
-    const int has_keys = k->parts.request.count > 0;
+    const size_t count = k->parts.request.count, room = k->room < count ? (size_t)k->room : count;
+    const int has_keys = count > 0;
     dpr_status status = check_type(k->dtype);
     if (status == DPR_OK && has_keys)
         status = dpr_shape_check_pointer("keys", k->keys, k->dtype);
@@ -325,8 +325,15 @@ static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
         status = dpr_shape_check_pointer("unique_keys", k->unique, k->dtype);
     if (status == DPR_OK && k->room > 0)
         status = dpr_request_check(&k->parts.request, k->parts.in, &k->parts.out);
-    const void *const more[4] = {k->keys, k->unique, runs, k->device_count};
-    return status == DPR_OK ? dpr_parts_place(ctx, &k->parts, names, more) : status;
+    if (status != DPR_OK)
+        return status;
+    const dpr_parts_array more[] = {
+        {.name = "keys", .at = k->keys, .bytes = count * k->key_bytes},
+        {.name = "unique_keys", .at = k->unique, .bytes = room * k->key_bytes, .is_written = 1},
+        {.name = "runs", .at = runs, .bytes = sizeof *runs, .is_written = 1},
+        {.name = "device_count", .at = k->device_count, .bytes = sizeof *k->device_count}};
+    k->parts.shape.results = room;
+    return dpr_parts_place(ctx, &k->parts, more);
 }
 
 dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in, void *unique_keys,

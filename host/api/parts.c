@@ -36,11 +36,39 @@ dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *c, dpr_strea
 
 /* ---- Where the arrays lie ---- */
 
-dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const names[4], const void *const more[4]) {
-    c->array[DPR_PARTS_IN] = (dpr_parts_array){.name = "in", .at = c->request.count > 0 ? c->in : NULL};
-    c->array[DPR_PARTS_OUT] = (dpr_parts_array){.name = "out", .at = c->out};
-    for (int i = 0; i < DPR_PARTS_ARRAYS - DPR_PARTS_MORE; i++)
-        c->array[DPR_PARTS_MORE + i] = (dpr_parts_array){.name = names[i], .at = more[i]};
+size_t dpr_parts_number_bytes(const dpr_parts *c) {
+    const dpr_segment_list *list = &c->shape.segments;
+    return (size_t)(list->count + !c->shape.has_ends) * dpr_dtypes[DPR_ROW(list->dtype)].size;
+}
+
+static int is_overlap(const dpr_parts_array *a, const dpr_parts_array *b) {
+    const uintptr_t first = (uintptr_t)a->at, second = (uintptr_t)b->at;
+    return a->at && b->at
+           && (first < second ? second - first < a->bytes && b->bytes > 0 : first - second < b->bytes && a->bytes > 0);
+}
+
+/* Fails if an array that is written overlaps another one. */
+static dpr_status check_apart(const dpr_parts *c) {
+    for (const dpr_parts_array *a = c->array; a < c->array + DPR_PARTS_ARRAYS; a++)
+        for (const dpr_parts_array *b = c->array; a->is_written && b < c->array + DPR_PARTS_ARRAYS; b++)
+            if (a != b && is_overlap(a, b))
+                return dpr_fail(DPR_ERR_OVERLAP, "%s is %p, and overlaps %s, which is %p", a->name, a->at, b->name,
+                                b->at);
+    return DPR_OK;
+}
+
+/* Lists the arrays. One with gaps has the place where all indices are 0 for certain; the rest may be between others. */
+static void list_arrays(dpr_parts *c, const dpr_parts_array more[4]) {
+    const dpr_request *r = &c->request;
+    dpr_parts_array *in = &c->array[DPR_PARTS_IN], *out = &c->array[DPR_PARTS_OUT];
+    *in = (dpr_parts_array){.name = "in", .at = r->count > 0 ? c->in : NULL};
+    in->bytes = (c->shape.in_has_gaps ? 1 : r->count) * r->dtype->size;
+    *out = (dpr_parts_array){.name = dpr_request_out(r, 0), .at = c->out, .is_written = 1};
+    out->bytes = (c->shape.out_has_gaps ? 1 : (size_t)c->shape.results) * r->out_size;
+    memcpy(&c->array[DPR_PARTS_MORE], more, (DPR_PARTS_ARRAYS - DPR_PARTS_MORE) * sizeof *more);
+}
+
+static dpr_status find_places(const dpr_ctx *ctx, dpr_parts *c) {
     for (dpr_parts_array *a = c->array; a < c->array + DPR_PARTS_ARRAYS; a++) {
         a->place = (dpr_place){DPR_MEMORY_HOST, -1, NULL};
         dpr_status status = a->at ? dpr_device_place(a->at, a->name, &a->place) : DPR_OK;
@@ -50,6 +78,12 @@ dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const char *const n
             return status;
     }
     return DPR_OK;
+}
+
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *c, const dpr_parts_array more[4]) {
+    list_arrays(c, more);
+    const dpr_status status = check_apart(c);
+    return status == DPR_OK ? find_places(ctx, c) : status;
 }
 
 int dpr_parts_on_device(const dpr_parts *c) {
@@ -115,12 +149,6 @@ static int has_numbers_on_device(const dpr_parts *c, int are_copied) {
     return 1;
 }
 
-/* Bytes of an array of numbers of segments: `count` of them, or one more for offsets. */
-static size_t number_bytes(const dpr_parts *c) {
-    const dpr_segment_list *list = &c->shape.segments;
-    return (size_t)(list->count + !c->shape.has_ends) * dpr_dtypes[DPR_ROW(list->dtype)].size;
-}
-
 static void unstage(const dpr_device *device, const staged *s) {
     void *const memory[] = {s->more[0], s->more[1], s->out};
     for (int i = 0; i < 3; i++)
@@ -129,6 +157,7 @@ static void unstage(const dpr_device *device, const staged *s) {
 }
 
 static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s) {
+    const size_t bytes = dpr_parts_number_bytes(c);
     dpr_status status = DPR_OK;
     if (c->shape.out_has_gaps && is_pageable(&c->array[DPR_PARTS_OUT]))
         return dpr_fail(DPR_ERR_MEMORY_KIND,
@@ -136,8 +165,7 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s)
                         c->out);
     for (int i = 0; i < 2 && status == DPR_OK; i++)
         if (is_pageable(&c->array[DPR_PARTS_MORE + i]))
-            status = dpr_device_upload(device, c->array[DPR_PARTS_MORE + i].at, number_bytes(c), number_bytes(c),
-                                       &s->more[i]);
+            status = dpr_device_upload(device, c->array[DPR_PARTS_MORE + i].at, bytes, bytes, &s->more[i]);
     s->out_bytes = (size_t)c->shape.results * c->request.out_size;
     s->segments = c->shape.segments;
     s->segments.on_device = has_numbers_on_device(c, 1);

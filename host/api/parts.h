@@ -20,6 +20,8 @@ enum {
 typedef struct dpr_parts_array {
     const char *name; /* of the call's argument */
     const void *at;
+    size_t bytes;    /* from there on, that are surely read or written */
+    int is_written;  /* 1: it must not overlap another array */
     dpr_place place; /* pageable memory if there is no array */
 } dpr_parts_array;
 
@@ -39,9 +41,12 @@ dpr_status dpr_parts_make(const dpr_ctx *ctx, const void *in, void *out, size_t 
 /* Fails if the options have a stream, or if the context is the CPU's and `stream` is not NULL. */
 dpr_status dpr_parts_no_stream(const dpr_ctx *ctx, const dpr_parts *call, dpr_stream stream);
 
-/* Finds out where the arrays lie, of which `names` and `more` are those from DPR_PARTS_MORE on. Fails if one of them is
- * another device's. */
-dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *call, const char *const names[4], const void *const more[4]);
+/* Finds out where the arrays lie, of which `more` are those from DPR_PARTS_MORE on, without their places. The shape has
+ * the number of results. Fails if one of them is another device's, or overlaps one that is written. */
+dpr_status dpr_parts_place(const dpr_ctx *ctx, dpr_parts *call, const dpr_parts_array more[4]);
+
+/* Bytes of an array of numbers of segments: `count` of them, or one more for offsets. */
+size_t dpr_parts_number_bytes(const dpr_parts *call);
 
 /* Whether the elements are in device memory, so that the GPU runs the call. */
 int dpr_parts_on_device(const dpr_parts *call);

@@ -38,7 +38,6 @@ static size_t count_elements(const dpr_parts *c) {
 
 /* The checks before segments are reduced. */
 static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts *c) {
-    static const char *const names[4] = {"segments->begins", "segments->ends", "segments->device_count"};
     dpr_status status = dpr_shape_of_segments(segments, &c->shape);
     if (status != DPR_OK || c->shape.results == 0)
         return status;
@@ -46,8 +45,12 @@ static dpr_status prepare(dpr_ctx *ctx, const dpr_segments *segments, dpr_parts 
     if (status != DPR_OK)
         return status;
     const dpr_segment_list *list = &c->shape.segments;
-    const void *const more[4] = {list->begins, c->shape.has_ends ? list->ends : NULL, list->device_count};
-    return dpr_parts_place(ctx, c, names, more);
+    const size_t bytes = dpr_parts_number_bytes(c);
+    const dpr_parts_array numbers[4] = {
+        {.name = "segments->begins", .at = list->begins, .bytes = bytes},
+        {.name = "segments->ends", .at = c->shape.has_ends ? list->ends : NULL, .bytes = bytes},
+        {.name = "segments->device_count", .at = list->device_count, .bytes = sizeof *list->device_count}};
+    return dpr_parts_place(ctx, c, numbers);
 }
 
 /* Reads the number of segments if it need not be read by the GPU: if the CPU runs the call, or if it is in pageable

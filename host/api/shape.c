@@ -219,6 +219,7 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
         return dpr_fail(DPR_ERR_EMPTY, "the reduced dimensions have no elements; %s has no result for zero elements",
                         op->name);
     make_layout(&axes, *elements, out->results, is_index, &out->axes);
+    out->in_has_gaps = axes.strides != NULL;
     out->out_has_gaps = axes.out_strides != NULL;
     return DPR_OK;
 }

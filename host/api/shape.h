@@ -14,7 +14,8 @@ typedef struct dpr_shape {
     dpr_axes_layout axes; /* also of one array whose elements do not lie one behind the other */
     int has_ends;         /* 1: the list of segments has begins and ends; 0: offsets */
     int check;            /* dpr_segments.check */
-    int out_has_gaps;     /* 1: results may not lie one behind the other */
+    int in_has_gaps;      /* 1: elements may not lie one behind the other; only for axes */
+    int out_has_gaps;     /* 1: results may not */
 } dpr_shape;
 
 /* The shape of one array without gaps. */

@@ -320,9 +320,9 @@ static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice
         return status;
     candidates c = {.key = &choice->key, .machine = &known};
     if (choice->key.f.effort == DPR_MEASURE)
-        return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "options->effort is DPR_MEASURE, which only dpr_plan_create() takes, for "
-                        "an array without gaps");
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->effort is DPR_MEASURE, which %s",
+                        choice->key.f.segments ? "is not available with segments, axes or gaps"
+                                               : "only dpr_plan_create() takes");
     gather(&c);
     if (c.count == 0)
         return refuse_all(&choice->key, &known.caps);

@@ -159,6 +159,15 @@ class Command(ToolTest):
         lines = self.floors("judge", name, expect=int(missed > 0))
         self.assertEqual(lines[-1], f"Floors: {held} held, {missed} missed")
 
+    def test_lists_of_documents(self):
+        """Committed results may be lists. The rows of all documents count, and so does each that ended early."""
+        committed = os.path.join(SOURCE, "tests", "results", "h200-segments-small.json")
+        self.assertRegex(self.floors("judge", committed)[-1], r"^Floors: [1-9]\d* held, 0 missed$")
+        made = [{"rows": rows, "ended_early": ended, "left_out": [], "settings": {"budget_seconds": 1, "pool_bytes": 1}}
+                for rows, ended in ((pair(1 << 13, 1.4), None), (pair(100, 0.9), "it was late"))]
+        lines = self.floors("judge", self.file("list.json", json.dumps(made).encode()), expect=1)
+        self.assertEqual(lines[-2:], ["It ended early: it was late.", "Floors: 1 held, 1 missed"])
+
     def test_options_are_understood(self):
         """They are options of dpr bench, too, which every build has. With --help nothing is measured."""
         for _, *options in floors.commands("dpr_peers", floors.load()):

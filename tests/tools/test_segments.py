@@ -3,6 +3,7 @@
 import ast
 import itertools
 import json
+import math
 import os
 import random
 import resource
@@ -12,7 +13,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from support import DPR, ToolTest, header, npy
+from support import DPR, ToolTest, header, npy, run
 
 
 class Segments(ToolTest):
@@ -90,6 +91,65 @@ class Segments(ToolTest):
             unique = Path(self.folder, "sums.keys.npy").read_bytes()[128:]
             self.assertEqual(unique, struct.pack(f"<{len(runs)}{code}", *(key for key, _ in runs)))
 
+    def test_any_shape_and_order(self):
+        """Elements and keys are taken in C order, whichever of them the file has in another one."""
+        order = lambda shape: itertools.product(*map(range, reversed(shape)))
+        for shape in ((500,), (20, 25), (1, 500), (5, 1, 100), (5, 4, 5, 5)):
+            place = lambda index: sum(i * n for i, n in zip(index, (math.prod(shape[d + 1:]) for d in range(len(shape)))))
+            turned = [place(index[::-1]) for index in order(shape)]
+            keys = [n // 7 for n in range(500)]
+            fortran = self.file("f.npy", npy("i16", [self.numbers[i] for i in turned], shape, fortran=True))
+            big = self.file("b.npy", npy("i16", [self.numbers[i] for i in turned], shape, fortran=True, order=">"))
+            by = [self.file("flat.npy", npy("u8", keys)), self.file("same.npy", npy("u8", keys, shape)),
+                  self.file("k.npy", npy("u8", [keys[i] for i in turned], shape, fortran=True))]
+            for x in (fortran, big, self.file("c.npy", npy("i16", self.numbers, shape))):
+                self.assertEqual([int(v) for v in self.values(x, "--offsets", self.o)], [sum(p) for p in self.parts])
+                for k in by:
+                    self.assertEqual([int(v) for v in self.values(x, "--by", k)], [sum(run) for _, run in self.runs(keys)])
+        empty = self.file("empty.npy", npy("i16", [], (0, 3), fortran=True))
+        self.assertEqual(self.values(empty, "--by", self.file("k.npy", npy("u8", [], (0, 3), fortran=True))), [])
+
+    def test_several_operations(self):
+        """One after another; what one of them cannot do does not end the others."""
+        square = self.file("square.npy", npy("i16", self.numbers[:400], shape=(20, 20)))
+        by = self.file("by.npy", npy("u8", [i // 10 for i in range(500)]))
+        for args in ((self.x, "--offsets", self.o), (self.x, "--by", by), (square, "--axis", "0")):
+            each = [self.values(*args, "-o", op) for op in ("max", "mean", "argmin")]
+            self.assertEqual(self.values(*args, "-o", "max,mean,argmin"), sum(each, []))
+            found = self.document("reduce", *args, "-o", "max,mean,argmin")["arrays"]
+            self.assertEqual([f["op"] for f in found], ["max", "mean", "argmin"])
+            text = self.good("reduce", *args, "-o", "max,mean")
+            self.assertRegex(text, r"(?s)max of each of .*mean of each of ")
+        floats = self.file("f.npy", npy("f32", [1, 2, 3]))
+        one = self.file("one.npy", npy("i32", [0, 3]))
+        code, out, err = run("reduce", "-q", floats, "--offsets", one, "-o", "sum,band,max")
+        self.assertEqual((code, out, err), (1, "6\n3\n", f"dpr: reduce: {floats}: band has no meaning for f32\n"))
+        every = self.document("reduce", floats, "--offsets", one, "-o", "every")["arrays"]
+        self.assertNotIn("band", [f["op"] for f in every])
+        self.assertEqual(len(every), len(self.document("reduce", floats, "-o", "every")["arrays"][0]["results"]))
+        columns = self.file("columns.npy", npy("f32", [], (0, 2)))
+        code, out, err = run("reduce", "-q", columns, "--axis", "0", "-o", "every")
+        self.assertEqual((code, err.count("argmin has no result for zero elements"), out[:4]), (0, 1, "0\n0\n"))
+
+    def test_strategy_and_rate(self):
+        by = self.file("by.npy", npy("u8", [i // 10 for i in range(500)]))
+        square = self.file("square.npy", npy("i16", self.numbers[:400], shape=(20, 20)))
+        for args, chosen in (((self.x, "--offsets", self.o), r"cpu\.\w+"), ((square, "--axis", "0"), r"cpu\.\w+"),
+                             ((self.x, "--by", by), None)):
+            for named in (None, "cpu.simd"):
+                more = ("-s", named) if named else ()
+                heading = self.good("reduce", *args, *more).splitlines()[0]
+                strategy = named or chosen
+                by_strategy = f", by {strategy}" if strategy else ""
+                self.assertRegex(heading, rf" of i16{by_strategy}, in [0-9.e-]+ ms, [0-9.e-]+ GB/s$")
+                found = self.document("reduce", *args, *more)["arrays"][0]
+                rate, seconds = float(found["bytes_per_second"]), float(found["seconds"])
+                self.assertAlmostEqual(rate * seconds / int(found["count"]), 2, 3)
+                if strategy:
+                    self.assertRegex(found["strategy"], rf"^{strategy}$")
+                else:
+                    self.assertNotIn("strategy", found)
+
     def test_no_keys(self):
         empty = self.file("empty.npy", npy("f64", []))
         found = json.loads(self.good("reduce", empty, "--by", self.file("none.npy", npy("i8", [])), "--json"))["arrays"][0]
@@ -138,8 +198,6 @@ class Segments(ToolTest):
                 (1, "at least one number", self.x, "--offsets",
                  self.file("square.npy", npy("i32", [0, 1, 2, 3], shape=(2, 2)))),
                 (1, "cannot be opened", self.x, "--offsets", os.path.join(self.folder, "missing")),
-                (1, "in Fortran order", self.file("f.npy", npy("i16", [0, 1, 2, 3], shape=(2, 2), fortran=True)),
-                 "--offsets", self.file("two.npy", npy("i32", [0, 4]))),
                 (1, "cannot be written", self.x, "--offsets", self.o, "-O", os.path.join(self.folder, "no", "x.npy")),
                 (2, "mean takes no initial value", self.x, "--offsets", self.o, "-o", "mean", "--init", 1),
                 (2, "the initial value 'x' is not one value of i64", self.x, "--offsets", self.o, "--init", "x"),
@@ -147,7 +205,10 @@ class Segments(ToolTest):
                  "--offsets", self.o, "-o", "minmax", "--init", 1),
                 (2, "goes with one file", self.x, self.x, "--offsets", self.o),
                 (2, "goes with one file", "--generate", 64, "--offsets", self.o),
-                (2, "goes with one operation", self.x, "--offsets", self.o, "-o", "sum,min"),
+                (2, "--output goes with one operation", self.x, "--offsets", self.o, "-o", "sum,min", "-O", "y.npy"),
+                (2, "--output goes with one operation", self.x, "--axis", "0", "-o", "every", "-O", "y.npy"),
+                (2, "--window does not go with --offsets", self.x, "--offsets", self.o, "--window", "4KiB"),
+                (2, "--window does not go with --axis", self.x, "--axis", "0", "--window", "64MiB"),
                 (2, "goes with one strategy", self.x, "--offsets", self.o, "-s", "all"),
                 (2, "is for many results", self.x, "-O", "x.npy"),
                 (1, "band has no meaning for f32", self.file("f32.npy", npy("f32", [1])), "--offsets",
@@ -162,6 +223,8 @@ class Segments(ToolTest):
                 (2, "exclude each other", self.x, "--axis", "0", "--by", self.o),
                 (2, "exclude each other", self.x, "--offsets", self.o, "--by", self.x),
                 (1, "there are 41 keys, and", self.x, "--by", self.o),
+                (1, "the keys have another shape than", self.file("s.npy", npy("i16", [0] * 6, shape=(2, 3))), "--by",
+                 self.file("t.npy", npy("u8", [0] * 6, shape=(3, 2)))),
                 (1, "keys are integers or truth values, and these are f32", self.x, "--by",
                  self.file("k.npy", npy("f32", [1])))):
             self.bad(wanted, "reduce", *args, expect=expect)

@@ -18,7 +18,7 @@ typedef struct request {
     dpr_dtype dtype;      /* of files without header and generated data */
     int device;           /* CLI_NO_DEVICE if none is named */
     uint64_t generate;    /* bytes */
-    uint64_t window;      /* bytes */
+    uint64_t window;      /* bytes; 0: none are named */
     int generating, json;
     segments_asked segments; /* no files are named if the array has none */
 } request;
@@ -46,22 +46,27 @@ static const cli_help help = {
     "--dtype bf16.\n"
     "\n"
     "With --axis each index of the other dimensions has a result, as in NumPy; -O writes an array of their shape.\n"
-    "With --offsets each segment has a result: segment i begins at offset i and ends where segment i + 1 begins.\n"
-    "FILE holds one offset more than there are segments; offsets count elements, and are i32, u32, i64 or u64. The\n"
-    "first ten results are shown; -O writes all of them to a .npy file. argmin and argmax give the index in\n"
-    "the segment. With --by, elements with the same key next to each other have a result; the file has a key for\n"
-    "each element, an integer or a truth value, and -O also writes the keys, to a file with '.keys' in its name.\n"
-    "--axis takes arrays of at most 8 dimensions. --offsets and --by take no array of 2 or more dimensions in\n"
-    "Fortran order. -O must not write to a file that is read.\n"
-    "All files and results must fit in memory. The CPU does the work, whose time includes starting threads, unless\n"
-    "--device or --strategy asks for a GPU.\n"
+    "--axis takes arrays of at most 8 dimensions.\n"
+    "With --offsets each segment has a result: segment i begins at offset i and ends where segment i + 1 begins,\n"
+    "and is empty if it begins at its end or after it. The file of --offsets is an array of one dimension with one\n"
+    "offset more than there are segments. Offsets count elements from 0, and are i32, u32, i64 or u64; a segment\n"
+    "that is not empty and not within the array is an error. argmin and argmax give the index in the segment.\n"
+    "With --by, elements with the same key next to each other have a result. The file of --by has a key for each\n"
+    "element, an integer or a truth value; it has the shape of FILE or one dimension. -O also writes the keys, to a\n"
+    "file with '.keys' in its name. --offsets and --by take elements in row-major order, whatever the shape.\n"
+    "Several operations run one after another; each has its own results, with -q those of the first one come\n"
+    "first. The heading names the strategy that ran (with --by only one that --strategy names, because keys may\n"
+    "need none), and has the time and the bytes of the array over it. The first ten results are shown; -O writes\n"
+    "all of them to a .npy file, which must not be one that is read, and takes one operation.\n"
+    "All files and results must fit in memory, so --window has no meaning. The CPU does the work, whose time\n"
+    "includes starting threads, unless --device or --strategy asks for a GPU.\n"
     "\n"
-    "Each line of output has the operation, the value in digits that give it back when read, the strategy that\n"
-    "ran, the bytes of the array over the time the reduction took, and this time. The time does not include\n"
-    "planning, starting threads, loading kernels and the copy to a GPU. For the first operation on a file it\n"
-    "includes waiting for the disk. With --generate it is the median of several runs. minmax has two values, the\n"
-    "least and the greatest element, with a space between them. Generated integers are uniform over all values of\n"
-    "the type, floating point is uniform in [0, 1); the same on every machine.\n"
+    "Without these options, each line of output has the operation, the value in digits that give it back when\n"
+    "read, the strategy that ran, the bytes of the array over the time the reduction took, and this time. The time\n"
+    "does not include planning, starting threads, loading kernels and the copy to a GPU. For the first operation on\n"
+    "a file it includes waiting for the disk. With --generate it is the median of several runs.\n"
+    "minmax has two values, the least and the greatest element, with a space between them. Generated integers are\n"
+    "uniform over all values of the type, floating point is uniform in [0, 1); the same on every machine.\n"
     "\n"
     "JSON: integers have all their digits, however large; NaN and infinities are the strings \"nan\", \"inf\" and\n"
     "\"-inf\"; complex numbers are [real, imaginary], and the result of minmax is [least, greatest].\n"
@@ -217,8 +222,8 @@ static const char *option_of_parts(const segments_asked *s) {
 static int reduce_one(request *r, const char *file) {
     source s;
     const char *name = !file ? "generated" : strcmp(file, "-") == 0 ? "standard input" : file;
-    const int opened =
-        file ? source_open(&s, file, r->raw, (size_t)r->window) : source_generate(&s, r->dtype, r->generate);
+    const size_t window = r->window > 0 ? (size_t)r->window : DEFAULT_WINDOW;
+    const int opened = file ? source_open(&s, file, r->raw, window) : source_generate(&s, r->dtype, r->generate);
     int code = opened == 0 ? jobs_reduce(&r->asked, &s, name) : -1;
     if (code < 0) {
         cJSON *row = report_row(r->asked.arrays);
@@ -260,8 +265,10 @@ static int check_parts(const request *r, int count) {
         return cli_usage("%s goes with one file", option);
     if ((numbers && strcmp(numbers, "-") == 0) || (s->output && strcmp(s->output, "-") == 0))
         return cli_usage("%s and --output take the names of files, not '-'", option);
-    if (r->asked.op_count != 1 || r->asked.every_op)
-        return cli_usage("%s goes with one operation", option);
+    if (s->output && r->asked.op_count != 1)
+        return cli_usage("--output goes with one operation");
+    if (r->window > 0)
+        return cli_usage("--window does not go with %s, for which whole files are in memory", option);
     if (r->asked.every_strategy)
         return cli_usage("%s goes with one strategy", option);
     return CLI_OK;
@@ -283,10 +290,7 @@ static int check(const request *r, char **files, int count) {
 }
 
 int command_reduce(int argc, char **argv) {
-    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1},
-                 .dtype = DPR_F32,
-                 .device = CLI_NO_DEVICE,
-                 .window = DEFAULT_WINDOW};
+    request r = {.asked = {.ops = {DPR_SUM}, .op_count = 1}, .dtype = DPR_F32, .device = CLI_NO_DEVICE};
     int first = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;

@@ -17,29 +17,37 @@
 
 enum { SHOWN = 10 }; /* results, if there is no file for all of them */
 
+/* What one operation has given. */
+typedef struct outcome {
+    dpr_op op;
+    const char *strategy; /* that ran; NULL: not known */
+    unsigned char *results;
+    double seconds;
+} outcome;
+
 typedef struct work {
     asked *a;
     const segments_asked *s;
     const char *file, *numbers_file;
     char keys_file[PATH_MAX]; /* where the keys of runs go */
     source array;
-    const void *elements;
-    size_t count;                            /* elements */
-    npy_header numbers;                      /* of the offsets or keys */
-    unsigned char *given, *unique, *results; /* the offsets or keys; the keys of runs; the results */
+    const void *elements;          /* in C order with offsets or keys */
+    unsigned char *ordered;        /* NULL, or the elements, if the file has them in another order */
+    size_t count;                  /* elements */
+    npy_header numbers;            /* of the offsets or keys */
+    unsigned char *given, *unique; /* the offsets or keys, in C order; the keys of runs */
     dpr_axes axes;
     uint64_t extents[DPR_MOST_DIMENSIONS];
     int64_t strides[DPR_MOST_DIMENSIONS];
     uint64_t shape[DPR_MOST_DIMENSIONS + 1]; /* of the results */
     int dims;
     uint64_t result_count;
-    size_t result_bytes;
-    double seconds;
-    dpr_ctx *ctx; /* that runs it */
+    outcome outcomes[DPR_OP_COUNT];
+    int outcome_count; /* operations that have not failed */
+    dpr_ctx *ctx;      /* that runs them */
     /* In memory of its device: */
     const void *in, *begins;
-    void *out;
-    void *copies[3]; /* those of the three that are freed; NULL: they are in host memory */
+    void *copies[2]; /* of the two, which are freed; NULL: they are in host memory */
 } work;
 
 /* Opens a file whose whole array is one window. CLI_OK, or CLI_FAILED after a message; source_close() is due in either
@@ -67,11 +75,61 @@ static dpr_dtype dtype_of(const work *w) {
     return w->array.array.dtype;
 }
 
-static dpr_dtype result_dtype(const work *w) {
-    return dpr_result_dtype(w->a->ops[0], dtype_of(w));
+static dpr_dtype result_dtype(const work *w, const outcome *o) {
+    return dpr_result_dtype(o->op, dtype_of(w));
 }
 
-/* ---- Reducing --------------------------------------------------------------------------------------------------- */
+static size_t result_bytes(const work *w, const outcome *o) {
+    return dpr_result_values(o->op) * dpr_dtype_size(result_dtype(w, o));
+}
+
+/* ---- Order ------------------------------------------------------------------------------------------------------ */
+
+/* Goes from one index of the dimensions behind the first to the next one in C order. Returns its place in Fortran
+ * order, of which `place` is the one before. */
+static uint64_t next_place(const npy_header *array, uint64_t index[NPY_DIMS], uint64_t place) {
+    uint64_t step = 1;
+    for (int d = 1; d < array->dims - 1; d++)
+        step *= array->shape[d];
+    for (int d = array->dims - 1; d > 0; d--) {
+        place += step;
+        if (++index[d] < array->shape[d])
+            return place;
+        place -= step * array->shape[d];
+        index[d] = 0;
+        step /= d > 1 ? array->shape[d - 1] : 1;
+    }
+    return place;
+}
+
+/* Copies an array in Fortran order to C order: a few rows at a time, so that a cache line is read once. */
+static void turn(const npy_header *array, const unsigned char *from, unsigned char *to) {
+    enum { AT_A_TIME = 16 };
+    const size_t size = dpr_dtype_size(array->dtype);
+    const uint64_t rows = array->shape[0], columns = array->count > 0 ? array->count / rows : 0;
+    for (uint64_t first = 0; first < rows && columns > 0; first += AT_A_TIME) {
+        const uint64_t end = rows - first < AT_A_TIME ? rows : first + AT_A_TIME;
+        uint64_t index[NPY_DIMS] = {0}, place = 0;
+        for (uint64_t c = 0; c < columns; c++, place = next_place(array, index, place))
+            for (uint64_t r = first; r < end; r++)
+                memcpy(to + (r * columns + c) * size, from + (place * rows + r) * size, size);
+    }
+}
+
+/* A copy in C order, which is freed; NULL after a message. `elements` is NULL if there are none. */
+static unsigned char *copy_in_order(const npy_header *array, const char *file, const void *elements) {
+    const size_t bytes = (size_t)array->count * dpr_dtype_size(array->dtype);
+    unsigned char *const copy = malloc(bytes + 1);
+    if (!copy)
+        (void)cli_error("%s: no memory for %zu bytes", file, bytes);
+    else if (elements && array->fortran && array->dims > 1)
+        turn(array, elements, copy);
+    else if (elements)
+        memcpy(copy, elements, bytes);
+    return copy;
+}
+
+/* ---- Files that are read ---------------------------------------------------------------------------------------- */
 
 static int is_number(const work *w) {
     const dpr_dtype dtype = w->numbers.dtype;
@@ -80,10 +138,8 @@ static int is_number(const work *w) {
 }
 
 static int check_numbers(const work *w) {
-    if (w->numbers.dims != 1 || (w->numbers.count == 0 && !w->s->by))
-        return cli_error("%s: %s", w->numbers_file,
-                         w->s->by ? "keys are an array of one dimension"
-                                  : "offsets are an array of one dimension with at least one number");
+    if (!w->s->by && (w->numbers.dims != 1 || w->numbers.count == 0))
+        return cli_error("%s: offsets are an array of one dimension with at least one number", w->numbers_file);
     if (!is_number(w))
         return cli_error("%s: %s, and these are %s", w->numbers_file,
                          w->s->by ? "keys are integers or truth values" : "offsets are i32, u32, i64 or u64",
@@ -91,17 +147,7 @@ static int check_numbers(const work *w) {
     return CLI_OK;
 }
 
-/* Copies the offsets or keys, because only one file at a time is mapped. */
-static int copy_numbers(work *w, const void *elements, size_t count) {
-    const size_t bytes = count * dpr_dtype_size(w->numbers.dtype);
-    w->given = malloc(bytes + 1);
-    if (!w->given)
-        return cli_error("%s: no memory for %zu bytes", w->numbers_file, bytes);
-    if (bytes > 0)
-        memcpy(w->given, elements, bytes);
-    return CLI_OK;
-}
-
+/* Reads the offsets or keys, and copies them, because only one file at a time is mapped. */
 static int read_numbers(work *w) {
     source from;
     const void *elements;
@@ -110,26 +156,41 @@ static int read_numbers(work *w) {
     w->numbers = from.array;
     if (code == CLI_OK)
         code = check_numbers(w);
-    if (code == CLI_OK)
-        code = copy_numbers(w, elements, count);
+    if (code == CLI_OK && !(w->given = copy_in_order(&w->numbers, w->numbers_file, elements)))
+        code = CLI_FAILED;
     if (code == CLI_OK)
         code = check_unchanged(&from, w->numbers_file);
     source_close(&from);
     return code;
 }
 
-static int open_array(work *w, const dpr_dtype *raw) {
-    const int code = open_whole(&w->array, w->file, raw, &w->elements, &w->count);
-    if (code != CLI_OK)
-        return code;
-    if (w->array.array.fortran && w->array.array.dims > 1 && w->s->axis_count == 0)
-        return cli_error("%s: segments of an array in Fortran order are not supported", w->file);
-    if (w->s->by && w->numbers.count != w->count)
-        return cli_error("%s: there are %" PRIu64 " keys, and %s has %zu elements", w->numbers_file, w->numbers.count,
+/* Fails unless each element has a key. Keys or elements of one dimension are those of any shape in C order. */
+static int check_keys(const work *w) {
+    const npy_header *keys = &w->numbers, *array = &w->array.array;
+    if (keys->count != w->count)
+        return cli_error("%s: there are %" PRIu64 " keys, and %s has %zu elements", w->numbers_file, keys->count,
                          w->file, w->count);
-    w->result_bytes = dpr_result_values(w->a->ops[0]) * dpr_dtype_size(result_dtype(w));
+    if (keys->dims > 1 && array->dims > 1
+        && (keys->dims != array->dims
+            || memcmp(keys->shape, array->shape, (size_t)keys->dims * sizeof *keys->shape) != 0))
+        return cli_error("%s: the keys have another shape than %s", w->numbers_file, w->file);
     return CLI_OK;
 }
+
+static int open_array(work *w, const dpr_dtype *raw) {
+    const int code = open_whole(&w->array, w->file, raw, &w->elements, &w->count);
+    const npy_header *array = &w->array.array;
+    if (code != CLI_OK || w->s->axis_count > 0)
+        return code;
+    if (w->s->by && check_keys(w) != CLI_OK)
+        return CLI_FAILED;
+    if (!array->fortran || array->dims < 2)
+        return CLI_OK;
+    w->elements = w->ordered = copy_in_order(array, w->file, w->elements);
+    return w->ordered ? CLI_OK : CLI_FAILED;
+}
+
+/* ---- Results to come -------------------------------------------------------------------------------------------- */
 
 /* Notes that dimension `axis` is reduced, which counts from the last one if it is negative. */
 static int take_axis(work *w, int axis) {
@@ -187,61 +248,100 @@ static int take_axes(work *w) {
     return code == CLI_OK ? count_kept(w) : code;
 }
 
-/* Room for as many results as there are. */
-static int make_room(work *w) {
-    w->results = calloc((size_t)w->result_count + 1, w->result_bytes > 0 ? w->result_bytes : 1);
-    if (w->s->by)
-        w->unique = calloc((size_t)w->result_count + 1, dpr_dtype_size(w->numbers.dtype));
-    if (w->results && (w->unique || !w->s->by))
-        return CLI_OK;
-    return cli_error("%s: no memory for %" PRIu64 " results", w->file, w->result_count);
+/* Room for as many results or keys of `bytes` bytes as there are. NULL after a message. */
+static unsigned char *make_room(const work *w, size_t bytes) {
+    unsigned char *const room = calloc((size_t)w->result_count + 1, bytes > 0 ? bytes : 1);
+    if (!room)
+        (void)cli_error("%s: no memory for %" PRIu64 " results", w->file, w->result_count);
+    return room;
 }
 
-static int set_options(const work *w, value *init, dpr_options *options) {
+/* Counts the runs of equal keys, and makes room for their keys. */
+static int count_runs(work *w) {
+    uint64_t runs = 0; /* there is no room, so they are only counted */
+    const dpr_status status = dpr_reduce_by_key(w->a->cpu, w->given, w->numbers.dtype, w->elements, NULL, NULL, &runs,
+                                                w->count, dtype_of(w), DPR_COUNT, NULL);
+    if (status != DPR_OK && status != DPR_ERR_BUFFER_TOO_SMALL)
+        return cli_error("%s: %s", w->numbers_file, dpr_last_error());
+    w->result_count = runs;
+    w->unique = make_room(w, dpr_dtype_size(w->numbers.dtype));
+    return w->unique ? CLI_OK : CLI_FAILED;
+}
+
+/* Finds out how many results an operation has, and of what shape. */
+static int count_results(work *w) {
+    int code = CLI_OK;
+    if (w->s->axis_count > 0)
+        return take_axes(w);
+    if (w->s->by)
+        code = count_runs(w);
+    else
+        w->result_count = w->numbers.count - 1;
+    w->shape[0] = w->result_count;
+    w->dims = 1;
+    return code;
+}
+
+/* ---- Reducing --------------------------------------------------------------------------------------------------- */
+
+static int set_options(const work *w, dpr_op op, value *init, dpr_options *options) {
     char why[NPY_WHY];
     options->strategy = w->a->strategy;
     options->nan = w->a->nan;
     options->divisor = w->a->divisor;
-    if (!dpr_supported(w->a->ops[0], dtype_of(w)))
-        return cli_error("%s: %s has no meaning for %s", w->file, dpr_op_name(w->a->ops[0]),
-                         dpr_dtype_name(dtype_of(w)));
-    if (w->a->init && jobs_parse_init(w->a->ops[0], dtype_of(w), w->a->init, init, why) != 0)
+    if (!dpr_supported(op, dtype_of(w)))
+        return cli_error("%s: %s has no meaning for %s", w->file, dpr_op_name(op), dpr_dtype_name(dtype_of(w)));
+    if (w->a->init && jobs_parse_init(op, dtype_of(w), w->a->init, init, why) != 0)
         return cli_usage("%s", why);
     options->init = w->a->init ? init : NULL;
     return CLI_OK;
 }
 
-static dpr_status by_key(work *w, const void *in, const void *keys, void *out, const dpr_options *options) {
-    return dpr_reduce_by_key(w->ctx, keys, w->numbers.dtype, in, w->unique, out, &w->result_count, w->count,
-                             dtype_of(w), w->a->ops[0], options);
-}
-
-static dpr_status by_segment(const work *w, const dpr_options *options) {
+static dpr_segments segments_of(const work *w) {
     dpr_segments segments = DPR_SEGMENTS_INIT;
     segments.count = w->result_count;
     segments.begins = w->begins;
     segments.dtype = w->numbers.dtype;
-    segments.check = 1;
-    return dpr_reduce_segments(w->ctx, w->in, w->out, w->count, dtype_of(w), w->a->ops[0], &segments, options);
+    return segments;
 }
 
-/* How many segments or runs there are. */
-static dpr_status count_results(work *w, const dpr_options *options) {
-    dpr_status status = DPR_OK;
-    if (w->s->axis_count > 0)
+/* Has the planner choose, so that the strategy is known which runs. The calls for keys do not tell theirs, and may run
+ * none. */
+static dpr_status choose(const work *w, outcome *o, dpr_options *options) {
+    const dpr_segments segments = segments_of(w);
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan;
+    o->strategy = options->strategy;
+    if (w->s->by || w->result_count == 0)
         return DPR_OK;
-    w->result_count = w->s->by ? 0 : w->numbers.count - 1;
-    if (w->s->by)
-        status = by_key(w, w->elements, w->given, NULL, options);
-    w->shape[0] = w->result_count;
-    w->dims = 1;
-    return status == DPR_ERR_BUFFER_TOO_SMALL ? DPR_OK : status;
+    problem.op = o->op;
+    problem.dtype = dtype_of(w);
+    problem.options = options;
+    if (w->s->axis_count > 0) {
+        problem.axes = &w->axes;
+    } else {
+        problem.count = w->count;
+        problem.segments = &segments;
+    }
+    const dpr_status status = dpr_plan_create(w->ctx, &problem, &plan);
+    if (status != DPR_OK)
+        return status;
+    options->strategy = o->strategy = dpr_plan_strategy(plan);
+    dpr_plan_destroy(plan);
+    return DPR_OK;
 }
 
-static dpr_status run(work *w, const dpr_options *options) {
+static dpr_status run(const work *w, dpr_op op, void *out, const dpr_options *options) {
+    const dpr_dtype dtype = dtype_of(w);
+    uint64_t runs = w->result_count;
+    dpr_segments segments = segments_of(w);
+    segments.check = 1;
     if (w->s->axis_count > 0)
-        return dpr_reduce_axes(w->ctx, w->in, w->out, dtype_of(w), w->a->ops[0], &w->axes, options);
-    return w->s->by ? by_key(w, w->in, w->begins, w->out, options) : by_segment(w, options);
+        return dpr_reduce_axes(w->ctx, w->in, out, dtype, op, &w->axes, options);
+    if (w->s->by)
+        return dpr_reduce_by_key(w->ctx, w->begins, w->numbers.dtype, w->in, w->unique, out, &runs, w->count, dtype, op,
+                                 options);
+    return dpr_reduce_segments(w->ctx, w->in, out, w->count, dtype, op, &segments, options);
 }
 
 static int is_on_gpu(const work *w) {
@@ -249,41 +349,27 @@ static int is_on_gpu(const work *w) {
     return a->gpu && (a->strategy ? cli_strategy_info(a->strategy).on_gpu : a->prefer_gpu);
 }
 
-/* Copies an array to the device, as number i of the copies. NULL after a message. */
-static void *copy_to_device(work *w, int i, const void *from, size_t bytes) {
-    const size_t room = bytes > 0 ? bytes : 1;
-    if (dpr_device_upload(dpr_ctx_gpu(w->ctx), from, bytes, room, &w->copies[i]) == DPR_OK)
-        return w->copies[i];
-    w->copies[i] = NULL;
+/* Copies an array to the device. NULL after a message. */
+static void *copy_to_device(const work *w, const void *from, size_t bytes) {
+    void *copy;
+    if (dpr_device_upload(dpr_ctx_gpu(w->ctx), from, bytes, bytes > 0 ? bytes : 1, &copy) == DPR_OK)
+        return copy;
     (void)cli_error("%s: %s", w->file, dpr_last_error());
     return NULL;
 }
 
-static size_t all_result_bytes(const work *w) {
-    return (size_t)w->result_count * w->result_bytes;
-}
-
-/* Has the arrays lie where the call is run. */
+/* Has the elements, and the offsets or keys, lie where the operations run. */
 static int place(work *w) {
+    w->ctx = is_on_gpu(w) ? w->a->gpu : w->a->cpu;
     w->in = w->elements;
     w->begins = w->given;
-    w->out = w->results;
     if (w->ctx == w->a->cpu)
         return CLI_OK;
-    w->in = copy_to_device(w, 0, w->elements, w->count * dpr_dtype_size(dtype_of(w)));
-    w->out = w->in ? copy_to_device(w, 1, w->results, all_result_bytes(w)) : NULL;
-    if (w->out && w->given)
-        w->begins = copy_to_device(w, 2, w->given, (size_t)w->numbers.count * dpr_dtype_size(w->numbers.dtype));
-    return w->out && (w->begins || !w->given) ? CLI_OK : CLI_FAILED;
-}
-
-/* Copies the results from the device. */
-static dpr_status fetch(const work *w) {
-    dpr_place at;
-    if (w->out == w->results || w->result_count == 0)
-        return DPR_OK;
-    const dpr_status status = dpr_device_place(w->out, "out", &at);
-    return status == DPR_OK ? dpr_device_put(at, w->results, w->out, all_result_bytes(w)) : status;
+    w->in = w->copies[0] = copy_to_device(w, w->elements, w->count * dpr_dtype_size(dtype_of(w)));
+    if (w->in && w->given)
+        w->begins = w->copies[1] =
+            copy_to_device(w, w->given, (size_t)w->numbers.count * dpr_dtype_size(w->numbers.dtype));
+    return w->in && (w->begins || !w->given) ? CLI_OK : CLI_FAILED;
 }
 
 static void free_copies(work *w) {
@@ -292,34 +378,69 @@ static void free_copies(work *w) {
             dpr_device_free(dpr_ctx_gpu(w->ctx), w->copies[i]);
 }
 
-/* A message after the library refused the call or failed. */
-static int fail_reducing(const work *w, dpr_status status) {
-    if (status == DPR_ERR_SEGMENT)
-        return cli_error("%s: by the offsets in %s, %s", w->file, w->numbers_file, dpr_last_error());
-    return cli_error("%s: %s", w->file, dpr_last_error());
+/* Copies the results from the device. */
+static dpr_status fetch(const work *w, const outcome *o, const void *out) {
+    dpr_place at;
+    if (w->result_count == 0)
+        return DPR_OK;
+    const dpr_status status = dpr_device_place(out, "out", &at);
+    return status == DPR_OK ? dpr_device_put(at, o->results, out, (size_t)w->result_count * result_bytes(w, o))
+                            : status;
 }
 
-static int reduce(work *w) {
-    dpr_options options = DPR_OPTIONS_INIT;
-    value init;
-    int code = set_options(w, &init, &options);
-    if (code != CLI_OK)
-        return code;
-    w->ctx = is_on_gpu(w) ? w->a->gpu : w->a->cpu;
-    dpr_status status = count_results(w, &options);
-    if (status == DPR_OK)
-        code = make_room(w);
-    if (code == CLI_OK && status == DPR_OK)
-        code = place(w);
-    if (code != CLI_OK)
-        return code;
+/* A message after the library refused the call or failed. 'every' leaves out what has no result without elements. */
+static int fail_reducing(const work *w, dpr_status status) {
+    const int code = status == DPR_ERR_EMPTY && w->a->every_op ? CLI_OK : CLI_FAILED;
+    if (status == DPR_ERR_SEGMENT)
+        return cli_error("%s: by the offsets in %s, %s", w->file, w->numbers_file, dpr_last_error());
+    return cli_message(code, "%s: %s", w->file, dpr_last_error());
+}
+
+/* Runs an operation to `out`, which lies where it runs, and brings the results. */
+static int run_to(work *w, outcome *o, void *out, dpr_options *options) {
+    dpr_status status = choose(w, o, options);
     const double begun = seconds_now();
     if (status == DPR_OK)
-        status = run(w, &options);
-    w->seconds = seconds_now() - begun;
-    if (status == DPR_OK)
-        status = fetch(w);
-    return status == DPR_OK ? check_unchanged(&w->array, w->file) : fail_reducing(w, status);
+        status = run(w, o->op, out, options);
+    o->seconds = seconds_now() - begun;
+    if (status == DPR_OK && out != o->results)
+        status = fetch(w, o, out);
+    w->outcome_count += status == DPR_OK;
+    return status == DPR_OK ? CLI_OK : fail_reducing(w, status);
+}
+
+/* Runs an operation as the next outcome, which counts if it has results. */
+static int reduce_one(work *w, outcome *o) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    value init;
+    int code = set_options(w, o->op, &init, &options);
+    if (code != CLI_OK)
+        return code;
+    const size_t bytes = result_bytes(w, o);
+    o->results = make_room(w, bytes);
+    if (!o->results || w->ctx == w->a->cpu)
+        return o->results ? run_to(w, o, o->results, &options) : CLI_FAILED;
+    void *const out = copy_to_device(w, o->results, (size_t)w->result_count * bytes);
+    if (!out)
+        return CLI_FAILED;
+    code = run_to(w, o, out, &options);
+    dpr_device_free(dpr_ctx_gpu(w->ctx), out);
+    return code;
+}
+
+/* Runs all operations, whichever of them fail, where their arrays have been placed. */
+static int reduce_each(work *w) {
+    int code = CLI_OK;
+    for (int i = 0; i < w->a->op_count; i++) {
+        outcome *const next = &w->outcomes[w->outcome_count];
+        if (w->a->every_op && !dpr_supported(w->a->ops[i], dtype_of(w)))
+            continue;
+        free(next->results);
+        *next = (outcome){.op = w->a->ops[i]};
+        const int one = reduce_one(w, next);
+        code = one > code ? one : code;
+    }
+    return code;
 }
 
 /* ---- Files of results ------------------------------------------------------------------------------------------- */
@@ -349,13 +470,14 @@ static int write_output(const work *w, output *o) {
     return fclose(f) != 0 || failed ? failed_to_write(o) : CLI_OK;
 }
 
-/* Writes the results and, if there are keys, these. */
+/* Writes the results of the one operation and, if there are keys, these. */
 static int write_results(const work *w) {
+    const outcome *o = w->outcomes;
     output all[] = {{.file.name = w->keys_file, .dtype = w->numbers.dtype, .values = 1, .from = w->unique},
                     {.file.name = w->s->output,
-                     .dtype = result_dtype(w),
-                     .values = dpr_result_values(w->a->ops[0]),
-                     .from = w->results}};
+                     .dtype = result_dtype(w, o),
+                     .values = dpr_result_values(o->op),
+                     .from = o->results}};
     const int first = w->s->by ? 0 : 1, count = sizeof all / sizeof *all;
     int code = CLI_OK;
     for (int i = first; i < count && code == CLI_OK; i++)
@@ -433,73 +555,111 @@ static void add_name(const work *w, cJSON *row, uint64_t i) {
     report_add(row, "segment=%lu elements=%lu", i, is_empty ? 0 : end - begin);
 }
 
-static void add_results(const work *w, cJSON *list) {
+static void add_results(const work *w, const outcome *o, cJSON *list) {
     const int is_text = report_is_text(&w->a->out);
-    const size_t values = dpr_result_values(w->a->ops[0]);
+    const dpr_dtype dtype = result_dtype(w, o);
+    const size_t values = dpr_result_values(o->op);
     char text[VALUES_TEXT];
     for (uint64_t i = 0; i < w->result_count && i < SHOWN; i++) {
-        const void *result = w->results + i * w->result_bytes;
+        const void *result = o->results + i * result_bytes(w, o);
         cJSON *row = report_row(list);
         add_name(w, row, i);
-        values_text(result_dtype(w), values, result, text);
-        cli_json_add(row, "value", is_text ? cJSON_CreateString(text) : values_json(result_dtype(w), values, result));
+        values_text(dtype, values, result, text);
+        cli_json_add(row, "value", is_text ? cJSON_CreateString(text) : values_json(dtype, values, result));
     }
 }
 
-static void show(const work *w) {
+static const char *parts_of(const work *w) {
+    return w->s->axis_count > 0 ? "indices" : w->s->by ? "runs" : "segments";
+}
+
+/* Adds what was done. Returns the list of the results that are shown. */
+static cJSON *add_outcome(const work *w, const outcome *o, double rate) {
+    cJSON *row = report_row(w->a->arrays);
+    report_add(row, "file=%s dtype=%s op=%s result_dtype=%s count=%lu", w->file, dpr_dtype_name(dtype_of(w)),
+               dpr_op_name(o->op), dpr_dtype_name(result_dtype(w, o)), (uint64_t)w->count);
+    cJSON_AddNumberToObject(row, parts_of(w), (double)w->result_count);
+    if (o->strategy)
+        report_add(row, "strategy=%s", o->strategy);
+    report_add(row, "seconds=%g", o->seconds);
+    report_known(row, "bytes_per_second", rate);
+    if (w->s->output)
+        report_add(row, "output=%s", w->s->output);
+    cJSON *list = cJSON_AddArrayToObject(row, "results");
+    add_results(w, o, list);
+    return list;
+}
+
+static void show(const work *w, const outcome *o) {
     static const report_column of_segments[] = {
         {"segment", "segment", UNIT_NONE}, {"elements", "elements", UNIT_NONE}, {"value", "value", UNIT_LEFT}, {0}};
     static const report_column of_runs[] = {{"key", "key", UNIT_NONE}, {"value", "value", UNIT_LEFT}, {0}};
     static const report_column of_axes[] = {{"index", "index", UNIT_LEFT}, {"value", "value", UNIT_LEFT}, {0}};
-    const char *op = dpr_op_name(w->a->ops[0]), *dtype = dpr_dtype_name(dtype_of(w));
-    const char *parts = w->s->axis_count > 0 ? "indices" : w->s->by ? "runs" : "segments";
-    cJSON *row = report_row(w->a->arrays);
-    report_add(row, "file=%s dtype=%s op=%s result_dtype=%s count=%lu", w->file, dtype, op,
-               dpr_dtype_name(result_dtype(w)), (uint64_t)w->count);
-    cJSON_AddNumberToObject(row, parts, (double)w->result_count);
-    report_add(row, "seconds=%g", w->seconds);
-    if (w->s->output)
-        report_add(row, "output=%s", w->s->output);
-    cJSON *list = cJSON_AddArrayToObject(row, "results");
-    add_results(w, list);
-    report_text(&w->a->out, REPORT_TITLE, "%.512s: %s of each of %" PRIu64 " %s of %s, in %.3g ms", w->file, op,
-                w->result_count, parts, dtype, 1e3 * w->seconds);
+    const double rate = (double)(w->count * dpr_dtype_size(dtype_of(w))) / o->seconds;
+    const cJSON *list = add_outcome(w, o, rate);
+    report_text(&w->a->out, REPORT_TITLE, "%.512s: %s of each of %" PRIu64 " %s of %s%s%s, in %.3g ms, %.3g GB/s",
+                w->file, dpr_op_name(o->op), w->result_count, parts_of(w), dpr_dtype_name(dtype_of(w)),
+                o->strategy ? ", by " : "", o->strategy ? o->strategy : "", 1e3 * o->seconds, rate / 1e9);
     report_table(&w->a->out, NULL, list, 0, w->s->axis_count > 0 ? of_axes : w->s->by ? of_runs : of_segments);
     if (w->result_count > SHOWN && !w->s->output)
         report_text(&w->a->out, REPORT_NOTE, "%" PRIu64 " more; -O FILE writes all of them", w->result_count - SHOWN);
 }
 
-static void print_values(const work *w) {
+static void print_values(const work *w, const outcome *o) {
     char text[VALUES_TEXT];
     for (uint64_t i = 0; i < w->result_count; i++) {
-        values_text(result_dtype(w), dpr_result_values(w->a->ops[0]), w->results + i * w->result_bytes, text);
+        values_text(result_dtype(w, o), dpr_result_values(o->op), o->results + i * result_bytes(w, o), text);
         puts(text);
     }
 }
 
+/* ---- The whole -------------------------------------------------------------------------------------------------- */
+
+/* Finds out what is to be done. */
+static int open_files(work *w, const dpr_dtype *raw) {
+    int code = check_outputs(w);
+    if (code == CLI_OK && w->s->axis_count == 0)
+        code = read_numbers(w);
+    if (code == CLI_OK)
+        code = open_array(w, raw);
+    return code == CLI_OK ? count_results(w) : code;
+}
+
+/* Hands out the results of the operations that have some. */
+static int give_results(const work *w) {
+    const int code = w->s->output && w->outcome_count > 0 ? write_results(w) : CLI_OK;
+    if (w->array.ignored)
+        cli_note("%s: bytes after the array are ignored", w->file);
+    for (int i = 0; i < w->outcome_count && code == CLI_OK; i++)
+        if (!w->a->quiet)
+            show(w, &w->outcomes[i]);
+        else if (!w->s->output)
+            print_values(w, &w->outcomes[i]);
+    return code;
+}
+
+static void free_work(work *w) {
+    free_copies(w);
+    for (int i = 0; i < w->a->op_count; i++)
+        free(w->outcomes[i].results);
+    free(w->given);
+    free(w->unique);
+    free(w->ordered);
+    source_close(&w->array);
+}
+
 int segments_reduce(asked *a, const segments_asked *s, const char *file, const dpr_dtype *raw) {
     work w = {.a = a, .s = s, .file = file, .numbers_file = s->by ? s->by : s->offsets, .array.fd = -1};
-    int code = check_outputs(&w);
-    if (code == CLI_OK && s->axis_count == 0)
-        code = read_numbers(&w);
+    int code = open_files(&w, raw);
     if (code == CLI_OK)
-        code = open_array(&w, raw);
-    if (code == CLI_OK && s->axis_count > 0)
-        code = take_axes(&w);
-    if (code == CLI_OK)
-        code = reduce(&w);
-    if (code == CLI_OK && s->output)
-        code = write_results(&w);
-    if (code == CLI_OK && w.array.ignored)
-        cli_note("%s: bytes after the array are ignored", file);
-    if (code == CLI_OK && !a->quiet)
-        show(&w);
-    else if (code == CLI_OK && !s->output)
-        print_values(&w);
-    free_copies(&w);
-    free(w.given);
-    free(w.unique);
-    free(w.results);
-    source_close(&w.array);
+        code = place(&w);
+    if (code == CLI_OK) {
+        code = reduce_each(&w);
+        int given = check_unchanged(&w.array, file);
+        if (given == CLI_OK)
+            given = give_results(&w);
+        code = given > code ? given : code;
+    }
+    free_work(&w);
     return code;
 }

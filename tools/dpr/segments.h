@@ -13,8 +13,8 @@ typedef struct segments_asked {
     const char *output; /* where the results go, as a .npy file; NULL: the first ones are shown */
 } segments_asked;
 
-/* Reduces the array in a file by the operation of `a`. `raw` as in source_open(). CLI_OK, or the exit code after a
- * message. */
+/* Reduces the array in a file by each operation of `a`; there is one if `output` is set. `raw` as in source_open().
+ * CLI_OK, or the exit code after a message. */
 int segments_reduce(asked *a, const segments_asked *s, const char *file, const dpr_dtype *raw);
 
 #endif

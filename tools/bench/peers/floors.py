@@ -183,6 +183,8 @@ def bound(floor):
 
 def report(asked):
     results = json.loads(pathlib.Path(asked.file).read_text(encoding="utf-8"))
+    if isinstance(results, list):  # as committed results are
+        results = join(results)
     verdicts = judge(results)
     for v in verdicts:
         text = "not measured"
@@ -207,7 +209,7 @@ def main():
     measuring.add_argument("file", metavar="FILE", nargs="?", help="the JSON file to write")
     measuring.set_defaults(run=measure)
     judging = kinds.add_parser("judge", help="judge what dpr_peers measured")
-    judging.add_argument("file", metavar="FILE", help="a JSON file that it wrote")
+    judging.add_argument("file", metavar="FILE", help="a JSON file that it wrote, or a list of such documents")
     judging.set_defaults(run=report)
     asked = parser.parse_args()
     return asked.run(asked)
