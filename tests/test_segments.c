@@ -387,7 +387,7 @@ TEST(Segments, rows_that_go_on) {
 static void for_every_pair(scene *s, void (*check)(const scene *s, data_pattern pattern)) {
     static const char *const names[] = {"cpu.serial", "cpu.simd", "cpu.threads", NULL};
     static _Alignas(16) unsigned char in[COUNT * 16];
-    int64_t offsets[SEGMENTS + 1] = {0};
+    static int64_t offsets[SEGMENTS + 1];
     uint64_t seed = 31;
     s->in = in;
     s->count = COUNT;
@@ -487,16 +487,16 @@ TEST(Segments, variances_of_short_segments) {
             const size_t size = dpr_dtype_size(dtype);
             for (int i = 0; i <= EACH; i++)
                 offsets[i] = (int64_t)i * n;
-            data_fill(in, DPR_VAR, dtype, DATA_RANDOM, (size_t)(EACH * n));
+            data_fill(in, DPR_VAR, dtype, DATA_RANDOM, (size_t)EACH * (size_t)n);
             for (int i = 0; i < EACH * n && dtype == DPR_F64 && n % 2; i++)
                 ((double *)(void *)in)[i] = 1e9 + 1e-3 * (i * i % 7);
             options.nan = n % 3 ? DPR_NAN_PROPAGATE : DPR_NAN_IGNORE;
-            EXPECT_STATUS(
-                DPR_OK, dpr_reduce_segments(ctx, in, results, (size_t)(EACH * n), dtype, DPR_VAR, &segments, &options));
+            EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, results, (size_t)EACH * (size_t)n, dtype, DPR_VAR,
+                                                      &segments, &options));
             for (int i = 0; i < EACH; i++) {
                 ref_state state;
                 char why[200] = "";
-                ref_reduce(&state, DPR_VAR, dtype, options.nan, in + (size_t)(i * n) * size, (size_t)n);
+                ref_reduce(&state, DPR_VAR, dtype, options.nan, in + (size_t)offsets[i] * size, (size_t)n);
                 EXPECT_THAT(ref_check(&state, (unsigned char *)results + (size_t)i * ref_result_size(DPR_VAR, dtype),
                                       why, sizeof why),
                             "%d of %s: %s", n, dpr_dtype_name(dtype), why);

@@ -87,9 +87,9 @@ enum {
 };
 
 typedef struct segment_job {
+    dpr_shares shares;
     const dpr_run *run;
     dpr_segment_limits limits;
-    dpr_shares shares;
     _Atomic uint64_t long_from, long_to; /* segments in this range are long, among others */
 } segment_job;
 
