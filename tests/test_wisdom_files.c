@@ -185,6 +185,8 @@ FILE_TEST(decisions_keep_wisdom) {
     EXPECT_STATUS(DPR_OK, dpr_decision_predict(decision, serial, 1000, &prediction));
     EXPECT_EQ_I64(1, prediction.measured);
     EXPECT_NEAR_F64(1e-9, prediction.seconds, 1e-15);
+    EXPECT_STATUS(DPR_OK, dpr_decision_predict(decision, serial, 1 << 20, &prediction));
+    EXPECT_EQ_I64(0, prediction.measured);
     dpr_decision_destroy(decision);
 }
 

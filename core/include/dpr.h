@@ -467,7 +467,8 @@ typedef enum dpr_effort {
     DPR_EFFORT_DEFAULT = 0, /**< times that were measured on this machine (dpr_wisdom_import()), where there are any;
                                  otherwise predictions */
     DPR_ESTIMATE = 1,       /**< predictions alone; the rates of the CPU that they use may have been measured */
-    DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
+    DPR_WISDOM_ONLY = 2,    /**< as the default, but only among strategies that have measured times for this kind of
+                                 call, of whatever numbers of elements: DPR_ERR_WISDOM if none has */
     DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps: it runs every candidate on an array of its
                          own in memory of the problem's kind, takes the quickest, and adds the times to the process's
                          wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
@@ -1398,7 +1399,8 @@ typedef struct dpr_prediction {
     size_t size;         /**< sizeof(dpr_prediction), set by DPR_PREDICTION_INIT */
     double seconds;      /**< from the call to the result; 0 if the strategy cannot solve the problem */
     const char *refusal; /**< why it cannot, as a clause, e.g. "needs a GPU"; NULL: it can */
-    int measured;        /**< 1: from times that were measured on this machine; 0: predicted */
+    int measured;        /**< 1: from times that were measured on this machine, of numbers of elements around `count`
+                              or at most a factor of two away; 0: predicted, or extrapolated from other times */
     int reserved;        /**< 0 */
 } dpr_prediction;
 
@@ -1417,7 +1419,8 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 
 /** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
  * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
- * predicted time at the nearest numbers of elements that were measured. A file of wisdom belongs to one version of dpr.
+ * predicted time at the nearest numbers of elements that were measured; beyond the first and the last by more than a
+ * factor of two, such a time is called extrapolated. A file of wisdom belongs to one version of dpr.
  * It may have times of up to 64 CPUs and GPUs, identified by name, capabilities, driver and DPR_NUM_THREADS; those of
  * other machines are kept and not used.
  *
