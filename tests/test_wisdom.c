@@ -8,41 +8,11 @@
 
 #include "data.h"
 #include "fnv.h"
-#include "lists.h"
 #include "machines.h"
-#include "plan/registry.h"
 #include "support.h"
+#include "wisdom_scene.h"
 
 enum { TEXT = 1 << 14 };
-
-static dpr_key sum_of_f32(void) {
-    dpr_key key = {.words = {0}};
-    key.f.op = DPR_ROW(DPR_SUM);
-    key.f.dtype = DPR_ROW(DPR_F32);
-    key.f.ops = UINT32_C(1) << key.f.op;
-    key.f.in_memory = DPR_MEMORY_HOST;
-    return key;
-}
-
-static const dpr_strategy *strategy_of(const char *name) {
-    return dpr_strategies[dpr_strategy_find(name)];
-}
-
-/* Adds a time to *wisdom. */
-static void learn_of(dpr_key key, dpr_wisdom **wisdom, const dpr_machine *machine, const char *strategy, uint64_t count,
-                     double seconds) {
-    dpr_wisdom *one = NULL, *joined = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_single(machine, strategy_of(strategy), &key, count, seconds, &one));
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_join(*wisdom, one, &joined));
-    dpr_wisdom_release(one);
-    dpr_wisdom_release(*wisdom);
-    *wisdom = joined;
-}
-
-static void learn(dpr_wisdom **wisdom, const dpr_machine *machine, const char *strategy, uint64_t count,
-                  double seconds) {
-    learn_of(sum_of_f32(), wisdom, machine, strategy, count, seconds);
-}
 
 /* Wisdom of a machine with a CPU: three times of two strategies. */
 static dpr_wisdom *some_wisdom(dpr_machine *machine) {
@@ -172,6 +142,14 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal("\n", "line 3: it should begin with \"cpu\", \"gpu\", \"time\" or \"end\"");
     expect_refusal("cpu 0123456789abcdef 0123456789012345678901234567890123456789012345678901234567890123\n",
                    "line 3: the processor's name is too long, or has a zero byte");
+}
+
+TEST(Wisdom, text_of_too_many_processors) {
+    char lines[TEXT / 2];
+    size_t n = 0;
+    for (int i = 0; i <= DPR_WISE_PROCESSORS; i++)
+        n += (size_t)snprintf(lines + n, sizeof lines - n, "cpu %016x A CPU\n", i);
+    expect_refusal(lines, "line 67: there are too many processors");
 }
 
 TEST(Wisdom, of_another_version) {

@@ -1421,8 +1421,9 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
  * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
  * predicted time at the nearest numbers of elements that were measured; beyond the first and the last by more than a
  * factor of two, such a time is called extrapolated. A file of wisdom belongs to one version of dpr.
- * It may have times of up to 64 CPUs and GPUs, identified by name, capabilities, driver and DPR_NUM_THREADS; those of
- * other machines are kept and not used.
+ * It may have 2^20 times of up to 64 CPUs and GPUs, identified by name, capabilities, driver and DPR_NUM_THREADS, and
+ * 64 MiB. Times of other machines are kept and not used; where not all fit, those of the processors whose times were
+ * written the longest time ago are left out.
  *
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default

@@ -195,7 +195,7 @@ static dpr_status write_wisdom(const char *path, const dpr_wisdom *wisdom) {
     size_t size = 0;
     dpr_status status = dpr_wisdom_format(wisdom, NULL, &size);
     if (status == DPR_OK && size > FILE_BYTES)
-        status = dpr_fail(DPR_ERR_WISDOM, "the text of all times has more than 64 MiB");
+        status = dpr_fail(DPR_ERR_WISDOM, "the text of all times has more than 64 MiB; begin a new file");
     char *text = status == DPR_OK ? malloc(size) : NULL;
     if (status == DPR_OK && !text)
         status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the text of wisdom");

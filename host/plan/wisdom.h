@@ -67,8 +67,9 @@ void dpr_wisdom_release(const dpr_wisdom *wisdom);
 /* Makes wisdom without times. NULL if there is no memory. */
 dpr_wisdom *dpr_wisdom_none(void);
 
-/* Makes wisdom of all times of two, of which `newer` replaces times of `older`. DPR_ERR_WISDOM if there are more
- * processors or times than fit. */
+/* Makes wisdom of all times of two, of which `newer` replaces times of `older`. The processors of `newer` come last, so
+ * that processors stand in the order in which they were last measured. If not all fit, the first of those that only
+ * `older` has are left out. DPR_ERR_WISDOM if the times of the others do not fit either. */
 dpr_status dpr_wisdom_join(const dpr_wisdom *older, const dpr_wisdom *newer, dpr_wisdom **out);
 
 /* Makes wisdom of a single time of a strategy on a machine. DPR_ERR_INVALID_OPTION if the count is 0, the time not

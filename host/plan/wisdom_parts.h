@@ -22,16 +22,13 @@ typedef struct dpr_wise_place {
 uint64_t dpr_wise_pack(dpr_wise_place place);
 dpr_wise_place dpr_wise_unpack(uint64_t packed);
 
-/* The order of times, of type dpr_wise_time, as qsort() takes it. */
-int dpr_wise_compare(const void *a, const void *b);
+/* The order of times: below 0, 0 or above 0. */
+int dpr_wise_compare(const dpr_wise_time *a, const dpr_wise_time *b);
 
 /* Makes wisdom that has room for so many times, and none yet. NULL if there is no memory. */
 dpr_wisdom *dpr_wisdom_make(size_t times);
 
 /* The processor's number; that of processors if it is not there. */
 int dpr_wise_find_processor(const dpr_wisdom *w, const dpr_wise_processor *p);
-
-/* Adds the processor if it is not there yet. Returns its number, or -1 if there is no room. */
-int dpr_wise_add_processor(dpr_wisdom *w, const dpr_wise_processor *p);
 
 #endif

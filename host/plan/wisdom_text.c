@@ -174,8 +174,9 @@ static dpr_status read_processor(reader *r, int on_gpu) {
     r->processor = r->wisdom->processors;
     if (dpr_wise_find_processor(r->wisdom, &p) < r->wisdom->processors)
         return refuse(r, "the processor stands there twice");
-    if (dpr_wise_add_processor(r->wisdom, &p) < 0)
+    if (r->processor == DPR_WISE_PROCESSORS)
         return refuse(r, "there are too many processors");
+    r->wisdom->processor[r->wisdom->processors++] = p;
     return take_end(r) ? DPR_OK : refuse(r, "it should end here");
 }
 
