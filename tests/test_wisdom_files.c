@@ -314,6 +314,40 @@ FILE_TEST(calls_are_no_cancellation_points) {
     EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
 }
 
+/* Adding takes no longer where many times are known. Copying all of them for each would take some 600 us. */
+FILE_TEST(adding_is_quick) {
+    enum { TIMES = 40000 };
+    const double began = test_now();
+    for (size_t i = 0; i < TIMES; i++)
+        EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", TIMES - i, 1e-3));
+    const double us = 1e6 * (test_now() - began) / TIMES;
+    test_record("microseconds", "%.2f", us);
+    EXPECT_THAT(us < 100, "%.3g us", us);
+    EXPECT_CONTAINS(status_text(), "40000 times of 1 processor\n");
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1, 1e-3));
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", 1, 1e-3));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    dpr_wisdom_forget();
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(status_text(), "40001 times of 1 processor\n");
+}
+
+/* Of times of the same problem, the last one counts. */
+FILE_TEST(the_last_time_counts) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    double seconds = 0;
+    for (int i = 1; i <= 100; i++)
+        EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000 + (size_t)i % 3, i));
+    options.strategy = "cpu.serial";
+    problem.options = &options;
+    for (size_t i = 0; i < 3; i++) {
+        problem.count = 1000 + (i + 1) % 3;
+        EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
+        EXPECT_NEAR_F64(98 + (double)i, seconds, 1e-9);
+    }
+}
+
 FILE_TEST(shutdown_gives_wisdom_back) {
     EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
     dpr_shutdown();
