@@ -126,7 +126,8 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal(CPU "time cpu.simd bor f32 host call array 1:1\n",
                    "line 4: there is no such element type, or the operation has no meaning for it");
     expect_refusal(CPU "time cpu.simd sum f32 heap call array 1:1\n", "line 4: there is no such memory");
-    expect_refusal(CPU "time cpu.simd sum f32 host graph array 1:1\n", "line 4: it should say \"call\" or \"stream\"");
+    expect_refusal(CPU "time cpu.simd sum f32 host graph array 1:1\n",
+                   "line 4: it should say \"call\", \"stream\", \"warm-call\" or \"warm-stream\"");
     expect_refusal(CPU "time cpu.simd sum f32 host call array:1 1:1\n", "line 4: there is no such shape");
     expect_refusal(CPU "time cpu.simd sum f32 host call axes 1:1\n", "line 4: there is no such shape");
     expect_refusal(CPU "time cpu.simd sum f32 host call axes:64 1:1\n", "line 4: there is no such shape");
@@ -464,6 +465,37 @@ TEST(Wisdom, noise_does_not_end_a_call) {
     for (int i = 0; i < plain.steps; i++)
         EXPECT_TRUE(choice.step[i].upto == plain.step[i].upto && choice.step[i].strategy == plain.step[i].strategy);
     dpr_wisdom_release(wisdom);
+}
+
+/* Times of DPR_MEASURE neither replace others nor change what is expected of other numbers of elements, where there are
+ * others; in its own plans they come first. */
+TEST(Wisdom, warm_times_are_kept_apart) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = some_wisdom(&machine), *read = NULL;
+    const dpr_strategy *simd = strategy_of("cpu.simd");
+    dpr_key key = sum_of_f32(), warm = sum_of_f32();
+    char text[TEXT];
+    warm.f.effort = DPR_MEASURE;
+    dpr_wisdom_attach(wisdom, &machine);
+    const double between = expect_seconds(&machine, "cpu.simd", 2048, DPR_BASIS_MEASURED);
+    learn_of(warm, &wisdom, &machine, "cpu.simd", 1024, 1e-9);
+    learn_of(warm, &wisdom, &machine, "cpu.simd", 2048, 1e-9);
+    learn_of(warm, &wisdom, &machine, "cpu.threads", 1024, 1e-9);
+    const size_t size = format(wisdom, text);
+    EXPECT_CONTAINS(text, "\ntime cpu.simd sum f32 host call array 1024:1000000 4096:2000000\n"
+                          "time cpu.simd sum f32 host warm-call array 1024:1000 2048:1000\n");
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, size, &read));
+    dpr_wisdom_attach(read, &machine);
+    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(between, expect_seconds(&machine, "cpu.simd", 2048, DPR_BASIS_MEASURED), 0);
+    EXPECT_NEAR_F64(1e-9, expect_seconds(&machine, "cpu.threads", 1024, DPR_BASIS_MEASURED), 1e-15);
+    EXPECT_NEAR_F64(1e-9, dpr_expect(simd, &warm, &machine, (dpr_size){1024, 1}, NULL), 1e-15);
+    EXPECT_NEAR_F64(1e-6, dpr_wise_seconds(&machine, simd, &key, 1024), 1e-12);
+    EXPECT_NEAR_F64(0, dpr_wise_seconds(&machine, simd, &key, 2048), 0);
+    EXPECT_NEAR_F64(1e-9, dpr_wise_seconds(&machine, simd, &warm, 2048), 1e-15);
+    EXPECT_NEAR_F64(0, dpr_wise_seconds(&machine, strategy_of("cpu.threads"), &key, 1024), 0);
+    dpr_wisdom_release(wisdom);
+    dpr_wisdom_release(read);
 }
 
 TEST(Wisdom, newer_times_replace_older_ones) {

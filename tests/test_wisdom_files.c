@@ -108,6 +108,7 @@ FILE_TEST(plans_measure) {
     char text[TEXT];
     size_t size = sizeof text;
     float out = 0, finished = 0;
+    double seconds = 0;
     uint64_t partial[8];
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_options options = measuring();
@@ -130,6 +131,16 @@ FILE_TEST(plans_measure) {
         time[1] = '?';
     }
     EXPECT_CONTAINS(status_text(), "3 times of 1 processor\n");
+    dpr_plan_destroy(plan);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", LENGTH(in), 0.5)); /* with cold caches */
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_CONTAINS(status_text(), "4 times of 1 processor\n");
+    dpr_options by_name = DPR_OPTIONS_INIT;
+    by_name.strategy = "cpu.simd";
+    problem.options = &by_name;
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
+    EXPECT_NEAR_F64(0.5, seconds, 1e-12);
+    problem.options = &options;
     dpr_plan_destroy(plan);
     problem.count = 0;
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
@@ -342,7 +353,7 @@ FILE_TEST(the_last_time_counts) {
     options.strategy = "cpu.serial";
     problem.options = &options;
     for (size_t i = 0; i < 3; i++) {
-        problem.count = 1000 + (i + 1) % 3;
+        problem.count = 1000 + (i + 2) % 3;
         EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
         EXPECT_NEAR_F64(98 + (double)i, seconds, 1e-9);
     }

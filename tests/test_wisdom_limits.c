@@ -96,10 +96,10 @@ TEST(WisdomLimits, more_times_than_fit) {
 static dpr_wise_place place_at(size_t i) {
     dpr_wise_place place = {.segments = (uint8_t)(1 + i % 64), .strategy = (uint8_t)dpr_strategy_find("cpu.threads")};
     place.shape = (uint8_t)(DPR_WISE_OFFSETS + i / 64 % (DPR_WISE_SHAPES - DPR_WISE_OFFSETS));
-    place.in_stream = (uint8_t)(i / 192 % 2);
-    place.memory = (uint8_t)(DPR_MEMORY_HOST + i / 384 % 4);
-    place.dtype = (uint8_t)(i / 1536 % DPR_DTYPE_COUNT);
-    place.op = (uint8_t)(i / 1536 / DPR_DTYPE_COUNT % DPR_OP_COUNT);
+    place.run = (uint8_t)(i / 192 % DPR_WISE_RUNS);
+    place.memory = (uint8_t)(DPR_MEMORY_HOST + i / 768 % 4);
+    place.dtype = (uint8_t)(i / 3072 % DPR_DTYPE_COUNT);
+    place.op = (uint8_t)(i / 3072 / DPR_DTYPE_COUNT % DPR_OP_COUNT);
     return place;
 }
 

@@ -474,7 +474,9 @@ typedef enum dpr_effort {
                          wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
                          shorter, but of at least one run; there are no batches if it takes more than four times as
                          long as the best so far. The array stays in the caches if it fits; `dpr tune` measures with
-                         cold caches */
+                         cold caches. So these times are kept apart: they do not replace those of dpr_wisdom_add(), and
+                         the planner uses them for other plans only where a strategy has none of these for the kind of
+                         call */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
@@ -1468,8 +1470,10 @@ DPR_API void dpr_wisdom_forget(void);
 DPR_API dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream,
                                   double seconds);
 
-/** Finds a time that was added for this problem with this strategy and exactly this number of elements; the parameters
- * are those of dpr_wisdom_add(). DPR_ERR_WISDOM if there is none. */
+/** Finds a time that dpr_wisdom_add() has added for this problem with this strategy and exactly this number of
+ * elements, here or in a process that wrote a file; the parameters are those of dpr_wisdom_add(). DPR_ERR_WISDOM if
+ * there is none.
+ */
 DPR_API dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *problem, int in_stream,
                                    double *seconds);
 

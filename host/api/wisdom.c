@@ -292,15 +292,12 @@ dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *proble
         return status != DPR_OK ? status : DPR_ERR_OUT_OF_MEMORY;
     dpr_machine knowing = *machine;
     dpr_wisdom_attach(wisdom, &knowing);
-    const dpr_wise_curve known = dpr_wise_find(&knowing, strategy, &key);
-    status = DPR_ERR_WISDOM;
-    for (size_t i = 0; i < known.n && status != DPR_OK; i++)
-        if (known.time[i].count == count) {
-            *seconds = 1e-12 * (double)known.time[i].picoseconds;
-            status = DPR_OK;
-        }
+    const double found = dpr_wise_seconds(&knowing, strategy, &key, count);
     dpr_wisdom_release(wisdom);
-    return status == DPR_OK ? status : dpr_fail(status, "no time of this strategy is known for this problem");
+    if (found == 0)
+        return dpr_fail(DPR_ERR_WISDOM, "no time of this strategy is known for this problem");
+    *seconds = found;
+    return DPR_OK;
 }
 
 /* ---- Status ---- */

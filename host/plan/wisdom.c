@@ -58,7 +58,7 @@ dpr_wise_processor dpr_wise_processor_of(const dpr_machine *machine, dpr_side si
 /* ---- Places ---- */
 
 uint64_t dpr_wise_pack(dpr_wise_place p) {
-    const uint8_t fields[8] = {p.processor, p.strategy, p.op, p.dtype, p.memory, p.in_stream, p.shape, p.segments};
+    const uint8_t fields[8] = {p.processor, p.strategy, p.op, p.dtype, p.memory, p.run, p.shape, p.segments};
     uint64_t packed = 0;
     for (int i = 0; i < 8; i++)
         packed = packed << 8 | fields[i];
@@ -72,15 +72,18 @@ dpr_wise_place dpr_wise_unpack(uint64_t packed) {
     return (dpr_wise_place){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]};
 }
 
+/* Calls of effort DPR_MEASURE are warm. */
 static dpr_wise_place place_of(int processor, const dpr_strategy *strategy, const dpr_key *key) {
+    const int is_warm = key->f.effort == DPR_MEASURE;
     const int shape = !key->f.segments ? DPR_WISE_ARRAY
                       : key->f.strided ? DPR_WISE_AXES
                       : key->f.ranges  ? DPR_WISE_RANGES
                                        : DPR_WISE_OFFSETS;
-    return (dpr_wise_place){(uint8_t)processor, (uint8_t)dpr_strategy_index(strategy),
-                            key->f.op,          key->f.dtype,
-                            key->f.in_memory,   key->f.gpu_only ? 1 : 0,
-                            (uint8_t)shape,     key->f.segments};
+    return (dpr_wise_place){
+        (uint8_t)processor, (uint8_t)dpr_strategy_index(strategy),
+        key->f.op,          key->f.dtype,
+        key->f.in_memory,   (uint8_t)((key->f.gpu_only ? 1 : 0) + (is_warm ? DPR_WISE_WARM_CALL : 0)),
+        (uint8_t)shape,     key->f.segments};
 }
 
 int dpr_wise_key(const dpr_key *key) {
@@ -124,14 +127,34 @@ size_t dpr_wise_times_of(const dpr_wisdom *w, int processor) {
     return (size_t)(times.end - times.at);
 }
 
-dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
-    const dpr_wisdom *w = machine->wisdom;
-    const int processor = machine->wise[strategy->side];
-    if (!w || processor < 0 || key->f.effort == DPR_ESTIMATE || !dpr_wise_key(key))
-        return (dpr_wise_curve){NULL, 0};
-    const uint64_t at = dpr_wise_pack(place_of(processor, strategy, key));
+static dpr_wise_curve curve_at(const dpr_wisdom *w, dpr_wise_place place) {
+    const uint64_t at = dpr_wise_pack(place);
     const size_t first = lower_bound(w, at, 0), end = lower_bound(w, at + 1, 0);
     return (dpr_wise_curve){w->time + first, end - first};
+}
+
+static int has_times(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
+    return machine->wisdom && machine->wise[strategy->side] >= 0 && dpr_wise_key(key);
+}
+
+dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
+    if (key->f.effort == DPR_ESTIMATE || !has_times(machine, strategy, key))
+        return (dpr_wise_curve){NULL, 0};
+    dpr_wise_place place = place_of(machine->wise[strategy->side], strategy, key);
+    const dpr_wise_curve found = curve_at(machine->wisdom, place);
+    if (found.n > 0)
+        return found;
+    place.run ^= DPR_WISE_WARM_CALL;
+    return curve_at(machine->wisdom, place);
+}
+
+double dpr_wise_seconds(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key, uint64_t count) {
+    if (!has_times(machine, strategy, key))
+        return 0;
+    const dpr_wisdom *w = machine->wisdom;
+    const uint64_t at = dpr_wise_pack(place_of(machine->wise[strategy->side], strategy, key));
+    const dpr_wise_time *t = &w->time[lower_bound(w, at, count)];
+    return t < w->time + w->times && t->place == at && t->count == count ? 1e-12 * (double)t->picoseconds : 0;
 }
 
 /* ---- A machine's wisdom ---- */

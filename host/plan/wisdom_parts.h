@@ -13,10 +13,14 @@ uint64_t dpr_sign_word(uint64_t signature, const char *word);
 
 enum { DPR_WISE_ARRAY, DPR_WISE_OFFSETS, DPR_WISE_RANGES, DPR_WISE_AXES, DPR_WISE_SHAPES };
 
-/* What dpr_wise_time.place has in its bytes, the highest first. `memory` is of dpr_memory, `shape` of the list above;
- * strategies, operations and types are indices of their lists. */
+/* How a time was measured: a blocking call or a run in a stream; with cold caches, or again and again on one array by a
+ * plan of effort DPR_MEASURE. */
+enum { DPR_WISE_CALL, DPR_WISE_STREAM, DPR_WISE_WARM_CALL, DPR_WISE_WARM_STREAM, DPR_WISE_RUNS };
+
+/* What dpr_wise_time.place has in its bytes, the highest first. `memory` is of dpr_memory, `run` and `shape` of the
+ * lists above; strategies, operations and types are indices of their lists. */
 typedef struct dpr_wise_place {
-    uint8_t processor, strategy, op, dtype, memory, in_stream, shape, segments;
+    uint8_t processor, strategy, op, dtype, memory, run, shape, segments;
 } dpr_wise_place;
 
 uint64_t dpr_wise_pack(dpr_wise_place place);
