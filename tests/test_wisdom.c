@@ -30,6 +30,14 @@ static size_t format(const dpr_wisdom *wisdom, char *text) {
     return size - 1;
 }
 
+static double expect_seconds(const dpr_machine *machine, const char *strategy, size_t count, dpr_basis basis) {
+    const dpr_key key = sum_of_f32();
+    dpr_basis found = DPR_BASIS_PREDICTED;
+    const double seconds = dpr_expect(strategy_of(strategy), &key, machine, (dpr_size){count, 1}, &found);
+    EXPECT_EQ_I64(basis, found);
+    return seconds;
+}
+
 /* ---- Text ---- */
 
 TEST(Wisdom, text_is_read_back) {
@@ -118,6 +126,10 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal(CPU TIME "1:5@00\n", BAD_TIME);
     expect_refusal(CPU "time cpu.simd@ sum f32 host call array 1:1\n", "line 4: the strategy is none of this build");
     expect_refusal("cpu 0123456789abcdef A@CPU\n", "line 3: the processor's name is too long, or has a zero byte");
+    expect_refusal("cpu 0123456789abcdef A\033[2JCPU\n", "line 3: the processor's name has a control character");
+    expect_refusal("cpu 0123456789abcdef A\aCPU\n", "line 3: the processor's name has a control character");
+    expect_refusal("cpu 0123456789abcdef A\177CPU\n", "line 3: the processor's name has a control character");
+    expect_refusal("cpu 0123456789abcdef \303\204 \342\204\242 CPU\n", NULL);
     expect_refusal(CPU TIME "2:1 1:1\n", "line 4: times do not rise by place and by number of elements");
     expect_refusal(CPU TIME "1:1 1:1\n", "line 4: times do not rise by place and by number of elements");
     expect_refusal(CPU TIME "1:1\n" TIME "1:1\n", "line 5: times do not rise by place and by number of elements");
@@ -153,6 +165,23 @@ TEST(Wisdom, text_of_too_many_processors) {
     expect_refusal(lines, "line 67: there are too many processors");
 }
 
+/* Wisdom of a machine whose name has control characters can be read back. */
+TEST(Wisdom, names_have_no_control_characters) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none(), *read = NULL;
+    char text[TEXT];
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    (void)snprintf(machine.caps.cpu_name, sizeof machine.caps.cpu_name, "A\nnew\033 CPU");
+    learn(&wisdom, &machine, "cpu.simd", 1024, 1e-6);
+    const size_t size = format(wisdom, text);
+    EXPECT_CONTAINS(text, " A?new? CPU\n");
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, size, &read));
+    dpr_wisdom_attach(read, &machine);
+    (void)expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED);
+    dpr_wisdom_release(wisdom);
+    dpr_wisdom_release(read);
+}
+
 TEST(Wisdom, of_another_version) {
     static const char text[] = "dpr wisdom 1\nlibrary 0.0.9 0123456789abcdef\nend 2 0123456789abcdef\n";
     char sentence[100];
@@ -160,6 +189,9 @@ TEST(Wisdom, of_another_version) {
     EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(text, sizeof text - 1, &read));
     (void)snprintf(sentence, sizeof sentence, "line 2: it was written by dpr 0.0.9, and this is dpr %s", dpr_version());
     EXPECT_EQ_STR(sentence, dpr_last_error());
+    static const char hostile[] = "dpr wisdom 1\nlibrary 0.\033.9 0123456789abcdef\nend 2 0123456789abcdef\n";
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(hostile, sizeof hostile - 1, &read));
+    EXPECT_EQ_STR("line 2: it should begin with \"library\" and a version", dpr_last_error());
 }
 
 /* 10000 times: read in one pass, and found. */
@@ -189,14 +221,6 @@ TEST(Wisdom, large_text) {
 }
 
 /* ---- The planner ---- */
-
-static double expect_seconds(const dpr_machine *machine, const char *strategy, size_t count, dpr_basis basis) {
-    const dpr_key key = sum_of_f32();
-    dpr_basis found = DPR_BASIS_PREDICTED;
-    const double seconds = dpr_expect(strategy_of(strategy), &key, machine, (dpr_size){count, 1}, &found);
-    EXPECT_EQ_I64(basis, found);
-    return seconds;
-}
 
 static double predicted(const dpr_machine *machine, const char *strategy, size_t count) {
     const dpr_key key = sum_of_f32();

@@ -92,6 +92,23 @@ TEST(WisdomLimits, more_times_than_fit) {
     dpr_wisdom_release(joined);
 }
 
+/* A choice looks at few of many times. Looking at all would take 200 ms. */
+TEST(WisdomLimits, choices_are_quick) {
+    const dpr_key key = sum_of_f32();
+    dpr_machine machine;
+    dpr_choice choice;
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    dpr_wisdom *wisdom = many_sums(&machine, DPR_WISE_TIMES);
+    dpr_wisdom_attach(wisdom, &machine);
+    const double began = test_now();
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    const double ms = 1e3 * (test_now() - began);
+    test_record("milliseconds", "%.3f", ms);
+    EXPECT_THAT(ms < 30, "%.3g ms", ms);
+    EXPECT_EQ_STR("cpu.simd", dpr_choice_at(&choice, 1 << 19)->strategy->name); /* 1 ns, as all of them */
+    dpr_wisdom_release(wisdom);
+}
+
 /* The i-th of many kinds of calls, with long names. */
 static dpr_wise_place place_at(size_t i) {
     dpr_wise_place place = {.segments = (uint8_t)(1 + i % 64), .strategy = (uint8_t)dpr_strategy_find("cpu.threads")};

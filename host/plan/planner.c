@@ -245,6 +245,17 @@ static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *
 /* More elements than any address space holds. Beyond it, rounding would decide between costs that are nearly equal. */
 static const size_t most_elements = SIZE_MAX / 128;
 
+/* The next time to look at after `count`: the first one of each sixteenth of the way from one power of two to the next.
+ * So looks are few however many times there are. Returns known.n if there is none. */
+static size_t next_time(dpr_wise_curve known, size_t count) {
+    const size_t past = times_up_to(known, count);
+    if (past == 0 || past == known.n)
+        return past;
+    const size_t power = (size_t)1 << (63 - __builtin_clzll(known.time[past].count));
+    const size_t part = power > 16 ? power / 16 : 1, from = known.time[past].count / part * part;
+    return known.time[past - 1].count < from ? past : times_up_to(known, from + part - 1);
+}
+
 /* The next number of elements for which the envelope looks at all costs. Predictions are smooth enough that no strategy
  * wins only between two powers of two. Between times that were measured one may: so the next time comes, and a quarter
  * of the way from one power of two to the next. */
@@ -254,11 +265,11 @@ static size_t next_look(const candidates *c, size_t count) {
     size_t next = count > 0 ? 2 * power : 1;
     for (int i = 0; i < c->count; i++) {
         const dpr_wise_curve known = c->list[i].known;
-        const size_t past = times_up_to(known, count);
+        const size_t past = times_up_to(known, count), time = next_time(known, count);
         if (past > 0 && past < known.n && between < next)
             next = between;
-        if (past < known.n && known.time[past].count < next)
-            next = known.time[past].count;
+        if (time < known.n && known.time[time].count < next)
+            next = known.time[time].count;
     }
     return next;
 }

@@ -38,11 +38,17 @@ static int counts(const char *key, int on_gpu) {
     return 1;
 }
 
+int dpr_wise_is_control(char byte) {
+    return (unsigned char)byte < ' ' || byte == 0x7f;
+}
+
 dpr_wise_processor dpr_wise_processor_of(const dpr_machine *machine, dpr_side side) {
     const dpr_caps *caps = &machine->caps;
     dpr_wise_processor out = {.on_gpu = side == DPR_ON_GPU};
     memcpy(out.name, out.on_gpu ? caps->gpu_name : caps->cpu_name, sizeof out.name);
     out.name[sizeof out.name - 1] = 0;
+    for (char *c = out.name; *c; c++)
+        *c = dpr_wise_is_control(*c) ? '?' : *c;
     out.signature = dpr_sign_word(DPR_SIGNATURE_START, out.name);
     for (size_t i = 0; i < dpr_caps_count(caps); i++) {
         dpr_capability c = DPR_CAPABILITY_INIT;

@@ -26,6 +26,9 @@ typedef struct dpr_wise_place {
 uint64_t dpr_wise_pack(dpr_wise_place place);
 dpr_wise_place dpr_wise_unpack(uint64_t packed);
 
+/* Whether a byte is a control character of ASCII, which no name has: a terminal that shows the name would obey it. */
+int dpr_wise_is_control(char byte);
+
 /* The order of times: below 0, 0 or above 0. */
 int dpr_wise_compare(const dpr_wise_time *a, const dpr_wise_time *b);
 

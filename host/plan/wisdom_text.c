@@ -84,16 +84,19 @@ static dpr_status refuse(const reader *r, const char *why) {
 }
 
 /* Copies the next word, up to a space or the end of the line, and steps over the space. 0 if it is empty, has `size`
- * bytes and more, or has a zero byte. */
+ * bytes and more, or has a control character. */
 static int take_word(reader *r, char *word, size_t size) {
     size_t n = 0;
-    for (; r->at < r->end && *r->at != ' ' && *r->at != '\n'; r->at++, n++)
+    int has_control = 0;
+    for (; r->at < r->end && *r->at != ' ' && *r->at != '\n'; r->at++, n++) {
+        has_control |= dpr_wise_is_control(*r->at);
         if (n + 1 < size)
             word[n] = *r->at;
+    }
     word[n < size ? n : 0] = 0;
     if (r->at < r->end && *r->at == ' ')
         r->at++;
-    return n > 0 && n < size && !memchr(word, 0, n);
+    return n > 0 && n < size && !has_control;
 }
 
 /* Whether the line ends here. Steps over its end. */
@@ -170,6 +173,8 @@ static dpr_status read_processor(reader *r, int on_gpu) {
     for (; r->at < r->end && *r->at != '\n'; r->at++, n++) {
         if (n + 1 >= sizeof p.name || *r->at == 0)
             return refuse(r, "the processor's name is too long, or has a zero byte");
+        if (dpr_wise_is_control(*r->at))
+            return refuse(r, "the processor's name has a control character");
         p.name[n] = *r->at;
     }
     r->processor = r->wisdom->processors;
