@@ -231,6 +231,48 @@ FILE_TEST(links_are_followed) {
     (void)unlink(link);
 }
 
+/* Also if that file is not there yet: a chain of links, the first one with a path from its own folder. */
+FILE_TEST(links_to_nothing_are_followed) {
+    char link[112], second[112];
+    struct stat about;
+    (void)snprintf(link, sizeof link, "%s/link", fixture->folder);
+    (void)snprintf(second, sizeof second, "%s/second", fixture->folder);
+    ASSERT_TRUE(symlink("second", link) == 0 && symlink(fixture->path, second) == 0);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(link));
+    EXPECT_TRUE(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+    EXPECT_TRUE(lstat(second, &about) == 0 && S_ISLNK(about.st_mode));
+    EXPECT_TRUE(lstat(fixture->path, &about) == 0 && S_ISREG(about.st_mode));
+    EXPECT_TRUE(unlink(second) == 0 && symlink("link", second) == 0); /* a circle */
+    EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_export(link));
+    EXPECT_CONTAINS(dpr_last_error(), "/link cannot be written: Too many levels of symbolic links");
+    (void)unlink(link);
+    (void)unlink(second);
+}
+
+/* Gives up special rights; ends the process if that is not possible, because there is nothing to test then. */
+static void become_a_user(void) {
+    if (geteuid() == 0 && seteuid(65534) != 0)
+        _exit(0);
+}
+
+/* A lock that another user has left, as `sudo dpr tune` does. */
+FILE_TEST(locks_need_not_be_writable) {
+    char lock[112];
+    int code = -1;
+    (void)snprintf(lock, sizeof lock, "%s.lock", fixture->path);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    ASSERT_TRUE(chmod(lock, 0444) == 0 && chmod(fixture->folder, 0777) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        become_a_user();
+        _exit(dpr_wisdom_export(fixture->path) == DPR_OK ? 0 : 1);
+    }
+    ASSERT_TRUE(waitpid(child, &code, 0) == child);
+    EXPECT_EQ_I64(0, code);
+}
+
 FILE_TEST(files_that_cannot_be_read_or_written) {
     EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_import(""));
     EXPECT_EQ_STR("path is empty", dpr_last_error());
