@@ -361,6 +361,16 @@ TEST(Wisdom, how_long_threads_take_comes_from_short_sums) {
     dpr_wisdom_release(wisdom);
 }
 
+/* The explanation of a short sum. */
+static const char *explain_sum(const dpr_machine *machine, char text[TEXT]) {
+    const dpr_key key = sum_of_f32();
+    dpr_choice choice;
+    size_t size = TEXT;
+    EXPECT_STATUS(DPR_OK, dpr_choose(&key, machine, &choice));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 1024}, text, &size));
+    return text;
+}
+
 /* The cheapest by measured times is chosen; not if estimates are asked for, or by another machine. */
 TEST(Wisdom, choices_follow_what_was_measured) {
     dpr_machine machine, other;
@@ -380,6 +390,23 @@ TEST(Wisdom, choices_follow_what_was_measured) {
     key.f.effort = DPR_ESTIMATE;
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
     EXPECT_TRUE(strcmp("cpu.serial", dpr_choice_at(&choice, 1 << 20)->strategy->name) != 0);
+    dpr_wisdom_release(wisdom);
+}
+
+/* The same CPU with fewer threads has no times, and the explanation says why. */
+TEST(Wisdom, of_other_numbers_of_threads) {
+    static const char note[] = "  not used: times of this CPU with other cores or another number of threads\n";
+    dpr_machine machine, other;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    char text[TEXT];
+    ASSERT_TRUE(machine_load("one-core", &other));
+    dpr_wisdom_attach(wisdom, &machine);
+    dpr_wisdom_attach(wisdom, &other);
+    EXPECT_TRUE(!strstr(explain_sum(&machine, text), note));
+    EXPECT_TRUE(!strstr(explain_sum(&other, text), note));
+    machine.caps.cpu.threads--;
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_CONTAINS(explain_sum(&machine, text), note);
     dpr_wisdom_release(wisdom);
 }
 

@@ -3,6 +3,7 @@
 #include "planner.h"
 #include "registry.h"
 #include "text.h"
+#include "wisdom.h"
 
 static void explain_machine(dpr_text *text, const dpr_caps *caps) {
     if (caps->has_gpu)
@@ -122,6 +123,8 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
                      source_of(of->machine->rates_measured), 1e-3 * (double)caps->cpu.core_mb_per_s,
                      1e-3 * (double)caps->cpu.total_mb_per_s, (long long)caps->cpu.threads,
                      caps->cpu.threads == 1 ? "" : "s");
+        if (dpr_wise_of_other_threads(of->machine))
+            dpr_text_add(text, "  not used: times of this CPU with other cores or another number of threads\n");
         dpr_text_add(text, "  %s: these threads take %.1f us to begin and to end\n",
                      source_of(of->machine->wake_measured), 1e-3 * (double)caps->cpu.wake_ns);
     }

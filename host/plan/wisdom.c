@@ -163,6 +163,15 @@ double dpr_wise_seconds(const dpr_machine *machine, const dpr_strategy *strategy
     return t < w->time + w->times && t->place == at && t->count == count ? 1e-12 * (double)t->picoseconds : 0;
 }
 
+int dpr_wise_of_other_threads(const dpr_machine *machine) {
+    const dpr_wisdom *w = machine->wisdom;
+    const dpr_wise_processor cpu = dpr_wise_processor_of(machine, DPR_ON_CPU);
+    int same_name = 0;
+    for (int i = 0; w && machine->wise[DPR_ON_CPU] < 0 && i < w->processors; i++)
+        same_name |= !w->processor[i].on_gpu && strcmp(w->processor[i].name, cpu.name) == 0;
+    return same_name;
+}
+
 /* ---- A machine's wisdom ---- */
 
 /* Types whose sums on the CPU show what it can do. */

@@ -62,6 +62,10 @@ dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *str
  * effort DPR_MEASURE. */
 double dpr_wise_seconds(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key, uint64_t count);
 
+/* Whether there are times of a CPU of the same name as the machine's, but none of the machine's: it then had other
+ * cores or threads. */
+int dpr_wise_of_other_threads(const dpr_machine *machine);
+
 /* The number of a processor's times. */
 size_t dpr_wise_times_of(const dpr_wisdom *wisdom, int processor);
 
