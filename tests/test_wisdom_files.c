@@ -13,51 +13,9 @@
 #include <dpr.h>
 
 #include "support.h"
+#include "wisdom_files_scene.h"
 
 enum { TEXT = 1 << 14 };
-
-typedef struct scene {
-    char folder[64], path[96];
-    dpr_ctx *ctx;
-} scene;
-
-static void set_up(void *context) {
-    scene *s = context;
-    (void)snprintf(s->folder, sizeof s->folder, "/tmp/dpr-wisdom-XXXXXX");
-    ASSERT_TRUE(mkdtemp(s->folder) != NULL);
-    (void)snprintf(s->path, sizeof s->path, "%s/wisdom", s->folder);
-    dpr_wisdom_forget();
-    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->ctx));
-}
-
-static void tear_down(void *context) {
-    scene *s = context;
-    char lock[112];
-    (void)snprintf(lock, sizeof lock, "%s.lock", s->path);
-    dpr_ctx_destroy(s->ctx);
-    dpr_wisdom_forget();
-    (void)unlink(s->path);
-    (void)unlink(lock);
-    EXPECT_THAT(rmdir(s->folder) == 0, "other files are left in %s", s->folder);
-}
-
-#define FILE_TEST(NAME) TEST_FIXTURE(Wisdom, NAME, scene, set_up, tear_down)
-
-static dpr_status add(const scene *s, const char *strategy, size_t count, double seconds) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = strategy;
-    problem.options = &options;
-    problem.count = count;
-    return dpr_wisdom_add(dpr_ctx_machine(s->ctx), &problem, 0, seconds);
-}
-
-static const char *status_text(void) {
-    static char text[TEXT];
-    size_t size = sizeof text;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_status(text, &size));
-    return text;
-}
 
 FILE_TEST(files_are_read_back) {
     char text[TEXT];
@@ -135,12 +93,8 @@ FILE_TEST(plans_measure) {
     EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", LENGTH(in), 0.5)); /* with cold caches */
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
     EXPECT_CONTAINS(status_text(), "4 times of 1 processor\n");
-    dpr_options by_name = DPR_OPTIONS_INIT;
-    by_name.strategy = "cpu.simd";
-    problem.options = &by_name;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
+    EXPECT_STATUS(DPR_OK, find(fixture, "cpu.simd", LENGTH(in), &seconds));
     EXPECT_NEAR_F64(0.5, seconds, 1e-12);
-    problem.options = &options;
     dpr_plan_destroy(plan);
     problem.count = 0;
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
@@ -250,12 +204,6 @@ FILE_TEST(links_to_nothing_are_followed) {
     (void)unlink(second);
 }
 
-/* Gives up special rights; ends the process if that is not possible, because there is nothing to test then. */
-static void become_a_user(void) {
-    if (geteuid() == 0 && seteuid(65534) != 0)
-        _exit(0);
-}
-
 /* A lock that another user has left, as `sudo dpr tune` does. */
 FILE_TEST(locks_need_not_be_writable) {
     char lock[112];
@@ -316,8 +264,6 @@ FILE_TEST(a_full_disk_loses_nothing) {
 
 /* Times that were only read do not replace newer ones of the file; those that were added do. */
 FILE_TEST(stale_times_are_not_written) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
     double seconds = 0;
     int code = -1;
     EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
@@ -332,10 +278,7 @@ FILE_TEST(stale_times_are_not_written) {
     EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
     dpr_wisdom_forget();
     EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
-    options.strategy = "cpu.serial";
-    problem.options = &options;
-    problem.count = 1000;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
+    EXPECT_STATUS(DPR_OK, find(fixture, "cpu.serial", 1000, &seconds));
     EXPECT_NEAR_F64(0.25, seconds, 1e-12);
     EXPECT_CONTAINS(status_text(), "2 times of 1 processor\n");
 }
@@ -387,16 +330,11 @@ FILE_TEST(adding_is_quick) {
 
 /* Of times of the same problem, the last one counts. */
 FILE_TEST(the_last_time_counts) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
     double seconds = 0;
     for (int i = 1; i <= 100; i++)
         EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000 + (size_t)i % 3, i));
-    options.strategy = "cpu.serial";
-    problem.options = &options;
     for (size_t i = 0; i < 3; i++) {
-        problem.count = 1000 + (i + 2) % 3;
-        EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
+        EXPECT_STATUS(DPR_OK, find(fixture, "cpu.serial", 1000 + (i + 2) % 3, &seconds));
         EXPECT_NEAR_F64(98 + (double)i, seconds, 1e-9);
     }
 }
