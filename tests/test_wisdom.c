@@ -292,6 +292,21 @@ TEST(Wisdom, far_from_what_was_measured) {
     dpr_wisdom_release(wisdom);
 }
 
+/* Times of short arrays, which caches hold, do not make memory faster for long ones. */
+TEST(Wisdom, extrapolated_times_are_no_shorter_than_reading) {
+    const size_t elements = (size_t)1 << 30;
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    learn(&wisdom, &machine, "cpu.threads", 1024, 1e-9);
+    dpr_wisdom_attach(wisdom, &machine);
+    const double reading = 4 * (double)elements / (1e6 * (double)machine.caps.cpu.total_mb_per_s);
+    EXPECT_NEAR_F64(reading, expect_seconds(&machine, "cpu.threads", elements, DPR_BASIS_EXTRAPOLATED), 1e-9);
+    EXPECT_NEAR_F64(1e-9, expect_seconds(&machine, "cpu.threads", 1024, DPR_BASIS_MEASURED), 1e-15);
+    EXPECT_TRUE(expect_seconds(&machine, "cpu.threads", 1, DPR_BASIS_EXTRAPOLATED) < 1e-9);
+    dpr_wisdom_release(wisdom);
+}
+
 /* Short sums show what a launch takes; long ones do not. */
 TEST(Wisdom, the_time_of_a_launch) {
     dpr_machine machine;

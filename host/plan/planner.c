@@ -133,12 +133,18 @@ int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_str
     return c.count;
 }
 
+/* The rate at which the memory of the strategy's side delivers the array. */
+static double memory_rate(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
+    return strategy->side == DPR_ON_GPU ? dpr_array_rate(key, &caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+}
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    const double memory =
-        strategy->side == DPR_ON_GPU ? dpr_array_rate(key, &caps->gpu) : dpr_host_memory_rate(&caps->cpu);
-    const double seconds = dpr_cost_seconds(strategy->cost(key, caps, size), memory);
-    const double reading = dpr_array_bytes(key, size) / memory;
-    return seconds > reading ? seconds : reading;
+    const double memory = memory_rate(strategy, key, caps);
+    return larger(dpr_cost_seconds(strategy->cost(key, caps, size), memory), dpr_array_bytes(key, size) / memory);
 }
 
 /* How much longer a run took than was predicted. */
@@ -168,7 +174,8 @@ static size_t times_up_to(dpr_wise_curve known, size_t count) {
 }
 
 /* Between two numbers of elements, the excess is taken to change evenly with the logarithm of the number; beyond the
- * first and the last, not to change. */
+ * first and the last, not to change. But times of arrays that are less than half as long do not say that memory is
+ * faster than predicted. */
 static double expect(const candidate *c, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double predicted = dpr_predict(c->strategy, key, caps, size);
     const dpr_wise_time *const time = c->known.time;
@@ -177,6 +184,8 @@ static double expect(const candidate *c, const dpr_key *key, const dpr_caps *cap
     const size_t i = times_up_to(c->known, size.elements);
     const dpr_wise_time *low = &time[i > 0 ? i - 1 : 0], *high = &time[i < c->known.n ? i : c->known.n - 1];
     const double at_low = excess(c->strategy, key, caps, size.segments, low);
+    if (low == high && size.elements / 2 > low->count)
+        return larger(predicted * at_low, dpr_array_bytes(key, size) / memory_rate(c->strategy, key, caps));
     if (low == high)
         return predicted * at_low;
     const double from = logarithm(low->count);
