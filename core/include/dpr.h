@@ -1422,12 +1422,12 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 /** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
  * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
  * predicted time at the nearest numbers of elements that were measured; beyond the first and the last by more than a
- * factor of two, such a time is called extrapolated, and is no shorter than reading a longer array takes. A file of wisdom belongs to one version of dpr.
- * It may have 2^20 times of up to 64 CPUs and GPUs, identified by name, capabilities, driver and DPR_NUM_THREADS, and
- * 64 MiB. Times of a CPU are of the cores and threads that a process had: with another cpuset (taskset), CPU quota or
- * DPR_NUM_THREADS, the CPU counts as another one, and explanations say that there are times of the first. Times of
- * other machines are kept and not used; where not all fit, those of the processors whose times were written the longest
- * time ago are left out.
+ * factor of two, such a time is called extrapolated, and is no shorter than reading a longer array takes. A file of
+ * wisdom belongs to one version of dpr. It may have 2^20 times of up to 64 CPUs and GPUs, identified by name,
+ * capabilities, driver and DPR_NUM_THREADS, and 64 MiB. Times of a CPU are of the cores and threads that a process had:
+ * with another cpuset (taskset), CPU quota or DPR_NUM_THREADS, the CPU counts as another one, and explanations say that
+ * there are times of the first. Times of other machines are kept and not used; where not all fit, those of the
+ * processors whose times were written the longest time ago are left out.
  *
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default

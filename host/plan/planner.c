@@ -258,7 +258,7 @@ static const size_t most_elements = SIZE_MAX / 128;
  * So looks are few however many times there are. Returns known.n if there is none. */
 static size_t next_time(dpr_wise_curve known, size_t count) {
     const size_t past = times_up_to(known, count);
-    if (past == 0 || past == known.n)
+    if (past == 0 || past >= known.n)
         return past;
     const size_t power = (size_t)1 << (63 - __builtin_clzll(known.time[past].count));
     const size_t part = power > 16 ? power / 16 : 1, from = known.time[past].count / part * part;

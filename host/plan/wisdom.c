@@ -48,7 +48,8 @@ dpr_wise_processor dpr_wise_processor_of(const dpr_machine *machine, dpr_side si
     memcpy(out.name, out.on_gpu ? caps->gpu_name : caps->cpu_name, sizeof out.name);
     out.name[sizeof out.name - 1] = 0;
     for (char *c = out.name; *c; c++)
-        *c = dpr_wise_is_control(*c) ? '?' : *c;
+        if (dpr_wise_is_control(*c))
+            *c = '?';
     out.signature = dpr_sign_word(DPR_SIGNATURE_START, out.name);
     for (size_t i = 0; i < dpr_caps_count(caps); i++) {
         dpr_capability c = DPR_CAPABILITY_INIT;
