@@ -11,6 +11,13 @@
 /* An array's length. */
 #define LENGTH(ARRAY) (sizeof(ARRAY) / sizeof((ARRAY)[0]))
 
+/* How many times as long code may take in this build as in one without a sanitizer. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { TEST_SLOWNESS = 20 };
+#else
+enum { TEST_SLOWNESS = 1 };
+#endif
+
 /* DPR_TEST_LARGEST leaves out longer arrays, for tools that take a thousand times as long: the most elements. */
 static inline size_t test_largest(void) {
     const char *text = getenv("DPR_TEST_LARGEST");

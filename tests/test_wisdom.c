@@ -8,41 +8,11 @@
 
 #include "data.h"
 #include "fnv.h"
-#include "lists.h"
 #include "machines.h"
-#include "plan/registry.h"
 #include "support.h"
+#include "wisdom_scene.h"
 
 enum { TEXT = 1 << 14 };
-
-static dpr_key sum_of_f32(void) {
-    dpr_key key = {.words = {0}};
-    key.f.op = DPR_ROW(DPR_SUM);
-    key.f.dtype = DPR_ROW(DPR_F32);
-    key.f.ops = UINT32_C(1) << key.f.op;
-    key.f.in_memory = DPR_MEMORY_HOST;
-    return key;
-}
-
-static const dpr_strategy *strategy_of(const char *name) {
-    return dpr_strategies[dpr_strategy_find(name)];
-}
-
-/* Adds a time to *wisdom. */
-static void learn_of(dpr_key key, dpr_wisdom **wisdom, const dpr_machine *machine, const char *strategy, uint64_t count,
-                     double seconds) {
-    dpr_wisdom *one = NULL, *joined = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_single(machine, strategy_of(strategy), &key, count, seconds, &one));
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_join(*wisdom, one, &joined));
-    dpr_wisdom_release(one);
-    dpr_wisdom_release(*wisdom);
-    *wisdom = joined;
-}
-
-static void learn(dpr_wisdom **wisdom, const dpr_machine *machine, const char *strategy, uint64_t count,
-                  double seconds) {
-    learn_of(sum_of_f32(), wisdom, machine, strategy, count, seconds);
-}
 
 /* Wisdom of a machine with a CPU: three times of two strategies. */
 static dpr_wisdom *some_wisdom(dpr_machine *machine) {
@@ -58,6 +28,14 @@ static size_t format(const dpr_wisdom *wisdom, char *text) {
     size_t size = TEXT;
     EXPECT_STATUS(DPR_OK, dpr_wisdom_format(wisdom, text, &size));
     return size - 1;
+}
+
+static double expect_seconds(const dpr_machine *machine, const char *strategy, size_t count, dpr_basis basis) {
+    const dpr_key key = sum_of_f32();
+    dpr_basis found = DPR_BASIS_PREDICTED;
+    const double seconds = dpr_expect(strategy_of(strategy), &key, machine, (dpr_size){count, 1}, &found);
+    EXPECT_EQ_I64(basis, found);
+    return seconds;
 }
 
 /* ---- Text ---- */
@@ -148,6 +126,10 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal(CPU TIME "1:5@00\n", BAD_TIME);
     expect_refusal(CPU "time cpu.simd@ sum f32 host call array 1:1\n", "line 4: the strategy is none of this build");
     expect_refusal("cpu 0123456789abcdef A@CPU\n", "line 3: the processor's name is too long, or has a zero byte");
+    expect_refusal("cpu 0123456789abcdef A\033[2JCPU\n", "line 3: the processor's name has a control character");
+    expect_refusal("cpu 0123456789abcdef A\aCPU\n", "line 3: the processor's name has a control character");
+    expect_refusal("cpu 0123456789abcdef A\177CPU\n", "line 3: the processor's name has a control character");
+    expect_refusal("cpu 0123456789abcdef \303\204 \342\204\242 CPU\n", NULL);
     expect_refusal(CPU TIME "2:1 1:1\n", "line 4: times do not rise by place and by number of elements");
     expect_refusal(CPU TIME "1:1 1:1\n", "line 4: times do not rise by place and by number of elements");
     expect_refusal(CPU TIME "1:1\n" TIME "1:1\n", "line 5: times do not rise by place and by number of elements");
@@ -156,7 +138,8 @@ TEST(Wisdom, text_that_is_refused) {
     expect_refusal(CPU "time cpu.simd bor f32 host call array 1:1\n",
                    "line 4: there is no such element type, or the operation has no meaning for it");
     expect_refusal(CPU "time cpu.simd sum f32 heap call array 1:1\n", "line 4: there is no such memory");
-    expect_refusal(CPU "time cpu.simd sum f32 host graph array 1:1\n", "line 4: it should say \"call\" or \"stream\"");
+    expect_refusal(CPU "time cpu.simd sum f32 host graph array 1:1\n",
+                   "line 4: it should say \"call\", \"stream\", \"warm-call\" or \"warm-stream\"");
     expect_refusal(CPU "time cpu.simd sum f32 host call array:1 1:1\n", "line 4: there is no such shape");
     expect_refusal(CPU "time cpu.simd sum f32 host call axes 1:1\n", "line 4: there is no such shape");
     expect_refusal(CPU "time cpu.simd sum f32 host call axes:64 1:1\n", "line 4: there is no such shape");
@@ -174,6 +157,31 @@ TEST(Wisdom, text_that_is_refused) {
                    "line 3: the processor's name is too long, or has a zero byte");
 }
 
+TEST(Wisdom, text_of_too_many_processors) {
+    char lines[TEXT / 2];
+    size_t n = 0;
+    for (int i = 0; i <= DPR_WISE_PROCESSORS; i++)
+        n += (size_t)snprintf(lines + n, sizeof lines - n, "cpu %016x A CPU\n", i);
+    expect_refusal(lines, "line 67: there are too many processors");
+}
+
+/* Wisdom of a machine whose name has control characters can be read back. */
+TEST(Wisdom, names_have_no_control_characters) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none(), *read = NULL;
+    char text[TEXT];
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    (void)snprintf(machine.caps.cpu_name, sizeof machine.caps.cpu_name, "A\nnew\033 CPU");
+    learn(&wisdom, &machine, "cpu.simd", 1024, 1e-6);
+    const size_t size = format(wisdom, text);
+    EXPECT_CONTAINS(text, " A?new? CPU\n");
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, size, &read));
+    dpr_wisdom_attach(read, &machine);
+    (void)expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED);
+    dpr_wisdom_release(wisdom);
+    dpr_wisdom_release(read);
+}
+
 TEST(Wisdom, of_another_version) {
     static const char text[] = "dpr wisdom 1\nlibrary 0.0.9 0123456789abcdef\nend 2 0123456789abcdef\n";
     char sentence[100];
@@ -181,9 +189,25 @@ TEST(Wisdom, of_another_version) {
     EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(text, sizeof text - 1, &read));
     (void)snprintf(sentence, sizeof sentence, "line 2: it was written by dpr 0.0.9, and this is dpr %s", dpr_version());
     EXPECT_EQ_STR(sentence, dpr_last_error());
+    static const char hostile[] = "dpr wisdom 1\nlibrary 0.\033.9 0123456789abcdef\nend 2 0123456789abcdef\n";
+    EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_parse(hostile, sizeof hostile - 1, &read));
+    EXPECT_EQ_STR("line 2: it should begin with \"library\" and a version", dpr_last_error());
 }
 
-/* 10000 times: read in one pass, and found. */
+/* Milliseconds that reading the text takes, in the best of some passes. */
+static double milliseconds_to_read(const char *text, size_t size) {
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        dpr_wisdom *read = NULL;
+        const double began = test_now();
+        EXPECT_STATUS(DPR_OK, dpr_wisdom_parse(text, size, &read));
+        best = fmin(best, 1e3 * (test_now() - began));
+        dpr_wisdom_release(read);
+    }
+    return best;
+}
+
+/* 10000 times: read in one pass, and found. An EPYC takes 0.8 ms. */
 TEST(Wisdom, large_text) {
     enum { LINES = 100, TIMES = 100, BYTES = 1 << 19 };
     char *text = malloc(BYTES);
@@ -199,9 +223,10 @@ TEST(Wisdom, large_text) {
     }
     const unsigned long long signature = fnv_1a(text, (size_t)(at - text));
     at += snprintf(at, 100, "end %d %016llx\n", 3 + LINES, signature);
-    const double began = test_now();
     ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, (size_t)(at - text), &read));
-    test_record("milliseconds", "%.2f", 1e3 * (test_now() - began));
+    const double ms = milliseconds_to_read(text, (size_t)(at - text));
+    test_record("milliseconds", "%.2f", ms);
+    EXPECT_THAT(ms < 50 * TEST_SLOWNESS, "%.3g ms", ms);
     EXPECT_EQ_U64(LINES * TIMES, read->times);
     EXPECT_EQ_U64(LINES * TIMES, dpr_wise_times_of(read, 0));
     dpr_wisdom_release(read);
@@ -211,14 +236,6 @@ TEST(Wisdom, large_text) {
 
 /* ---- The planner ---- */
 
-static double expect_seconds(const dpr_machine *machine, const char *strategy, size_t count, int measured) {
-    const dpr_key key = sum_of_f32();
-    int found = -1;
-    const double seconds = dpr_expect(strategy_of(strategy), &key, machine, (dpr_size){count, 1}, &found);
-    EXPECT_EQ_I64(measured, found);
-    return seconds;
-}
-
 static double predicted(const dpr_machine *machine, const char *strategy, size_t count) {
     const dpr_key key = sum_of_f32();
     return dpr_predict(strategy_of(strategy), &key, &machine->caps, (dpr_size){count, 1});
@@ -227,20 +244,66 @@ static double predicted(const dpr_machine *machine, const char *strategy, size_t
 TEST(Wisdom, predictions_are_corrected) {
     dpr_machine machine;
     dpr_wisdom *wisdom = some_wisdom(&machine);
-    EXPECT_NEAR_F64(predicted(&machine, "cpu.simd", 1024), expect_seconds(&machine, "cpu.simd", 1024, 0), 0);
+    EXPECT_NEAR_F64(predicted(&machine, "cpu.simd", 1024),
+                    expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_PREDICTED), 0);
     dpr_wisdom_attach(wisdom, &machine);
-    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, 1), 1e-12);
-    EXPECT_NEAR_F64(2e-6, expect_seconds(&machine, "cpu.simd", 4096, 1), 1e-12);
-    EXPECT_NEAR_F64(5e-7, expect_seconds(&machine, "cpu.serial", 1024, 1), 1e-12);
-    EXPECT_NEAR_F64(predicted(&machine, "cpu.threads", 1024), expect_seconds(&machine, "cpu.threads", 1024, 0), 0);
+    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(2e-6, expect_seconds(&machine, "cpu.simd", 4096, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(5e-7, expect_seconds(&machine, "cpu.serial", 1024, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(predicted(&machine, "cpu.threads", 1024),
+                    expect_seconds(&machine, "cpu.threads", 1024, DPR_BASIS_PREDICTED), 0);
     const double low = 1e-6 / predicted(&machine, "cpu.simd", 1024),
                  high = 2e-6 / predicted(&machine, "cpu.simd", 4096);
-    EXPECT_NEAR_F64((low + high) / 2,
-                    expect_seconds(&machine, "cpu.simd", 2048, 1) / predicted(&machine, "cpu.simd", 2048), 1e-9);
-    EXPECT_NEAR_F64(low, expect_seconds(&machine, "cpu.simd", 0, 1) / predicted(&machine, "cpu.simd", 0), 1e-9);
     EXPECT_NEAR_F64(
-        high, expect_seconds(&machine, "cpu.simd", SIZE_MAX / 128, 1) / predicted(&machine, "cpu.simd", SIZE_MAX / 128),
-        1e-6);
+        (low + high) / 2,
+        expect_seconds(&machine, "cpu.simd", 2048, DPR_BASIS_MEASURED) / predicted(&machine, "cpu.simd", 2048), 1e-9);
+    EXPECT_NEAR_F64(
+        low, expect_seconds(&machine, "cpu.simd", 0, DPR_BASIS_EXTRAPOLATED) / predicted(&machine, "cpu.simd", 0),
+        1e-9);
+    EXPECT_NEAR_F64(high,
+                    expect_seconds(&machine, "cpu.simd", SIZE_MAX / 128, DPR_BASIS_EXTRAPOLATED)
+                        / predicted(&machine, "cpu.simd", SIZE_MAX / 128),
+                    1e-6);
+    dpr_wisdom_release(wisdom);
+}
+
+/* Up to a factor of two beyond the times that were measured, a figure is called measured. */
+TEST(Wisdom, far_from_what_was_measured) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    const dpr_key key = sum_of_f32();
+    dpr_choice choice;
+    char text[TEXT];
+    size_t size = sizeof text;
+    dpr_wisdom_attach(wisdom, &machine);
+    (void)expect_seconds(&machine, "cpu.simd", 511, DPR_BASIS_EXTRAPOLATED);
+    (void)expect_seconds(&machine, "cpu.simd", 512, DPR_BASIS_MEASURED);
+    (void)expect_seconds(&machine, "cpu.simd", 8192, DPR_BASIS_MEASURED);
+    (void)expect_seconds(&machine, "cpu.simd", 8193, DPR_BASIS_EXTRAPOLATED);
+    (void)expect_seconds(&machine, "cpu.simd", SIZE_MAX, DPR_BASIS_EXTRAPOLATED);
+    learn(&wisdom, &machine, "cpu.threads", 1024, 1e-9);
+    dpr_wisdom_attach(wisdom, &machine);
+    ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1 << 30}, text, &size));
+    EXPECT_CONTAINS(text, "strategy:  cpu.threads, the cheapest by prediction, extrapolated from times that were "
+                          "measured here\n");
+    EXPECT_CONTAINS(text, " us, extrapolated from measured times\n");
+    EXPECT_TRUE(!strstr(text, "us, measured"));
+    dpr_wisdom_release(wisdom);
+}
+
+/* Times of short arrays, which caches hold, do not make memory faster for long ones. */
+TEST(Wisdom, extrapolated_times_are_no_shorter_than_reading) {
+    const size_t elements = (size_t)1 << 30;
+    dpr_machine machine;
+    dpr_wisdom *wisdom = dpr_wisdom_none();
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    learn(&wisdom, &machine, "cpu.threads", 1024, 1e-9);
+    dpr_wisdom_attach(wisdom, &machine);
+    const double reading = 4 * (double)elements / (1e6 * (double)machine.caps.cpu.total_mb_per_s);
+    EXPECT_NEAR_F64(reading, expect_seconds(&machine, "cpu.threads", elements, DPR_BASIS_EXTRAPOLATED), 1e-9);
+    EXPECT_NEAR_F64(1e-9, expect_seconds(&machine, "cpu.threads", 1024, DPR_BASIS_MEASURED), 1e-15);
+    EXPECT_TRUE(expect_seconds(&machine, "cpu.threads", 1, DPR_BASIS_EXTRAPOLATED) < 1e-9);
     dpr_wisdom_release(wisdom);
 }
 
@@ -327,6 +390,16 @@ TEST(Wisdom, how_long_threads_take_comes_from_short_sums) {
     dpr_wisdom_release(wisdom);
 }
 
+/* The explanation of a short sum. */
+static const char *explain_sum(const dpr_machine *machine, char text[TEXT]) {
+    const dpr_key key = sum_of_f32();
+    dpr_choice choice;
+    size_t size = TEXT;
+    EXPECT_STATUS(DPR_OK, dpr_choose(&key, machine, &choice));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 1024}, text, &size));
+    return text;
+}
+
 /* The cheapest by measured times is chosen; not if estimates are asked for, or by another machine. */
 TEST(Wisdom, choices_follow_what_was_measured) {
     dpr_machine machine, other;
@@ -346,6 +419,23 @@ TEST(Wisdom, choices_follow_what_was_measured) {
     key.f.effort = DPR_ESTIMATE;
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
     EXPECT_TRUE(strcmp("cpu.serial", dpr_choice_at(&choice, 1 << 20)->strategy->name) != 0);
+    dpr_wisdom_release(wisdom);
+}
+
+/* The same CPU with fewer threads has no times, and the explanation says why. */
+TEST(Wisdom, of_other_numbers_of_threads) {
+    static const char note[] = "  not used: times of this CPU with other cores or another number of threads\n";
+    dpr_machine machine, other;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    char text[TEXT];
+    ASSERT_TRUE(machine_load("one-core", &other));
+    dpr_wisdom_attach(wisdom, &machine);
+    dpr_wisdom_attach(wisdom, &other);
+    EXPECT_TRUE(!strstr(explain_sum(&machine, text), note));
+    EXPECT_TRUE(!strstr(explain_sum(&other, text), note));
+    machine.caps.cpu.threads--;
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_CONTAINS(explain_sum(&machine, text), note);
     dpr_wisdom_release(wisdom);
 }
 
@@ -457,6 +547,37 @@ TEST(Wisdom, noise_does_not_end_a_call) {
     dpr_wisdom_release(wisdom);
 }
 
+/* Times of DPR_MEASURE neither replace others nor change what is expected of other numbers of elements, where there are
+ * others; in its own plans they come first. */
+TEST(Wisdom, warm_times_are_kept_apart) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = some_wisdom(&machine), *read = NULL;
+    const dpr_strategy *simd = strategy_of("cpu.simd");
+    dpr_key key = sum_of_f32(), warm = sum_of_f32();
+    char text[TEXT];
+    warm.f.effort = DPR_MEASURE;
+    dpr_wisdom_attach(wisdom, &machine);
+    const double between = expect_seconds(&machine, "cpu.simd", 2048, DPR_BASIS_MEASURED);
+    learn_of(warm, &wisdom, &machine, "cpu.simd", 1024, 1e-9);
+    learn_of(warm, &wisdom, &machine, "cpu.simd", 2048, 1e-9);
+    learn_of(warm, &wisdom, &machine, "cpu.threads", 1024, 1e-9);
+    const size_t size = format(wisdom, text);
+    EXPECT_CONTAINS(text, "\ntime cpu.simd sum f32 host call array 1024:1000000 4096:2000000\n"
+                          "time cpu.simd sum f32 host warm-call array 1024:1000 2048:1000\n");
+    ASSERT_STATUS(DPR_OK, dpr_wisdom_parse(text, size, &read));
+    dpr_wisdom_attach(read, &machine);
+    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(between, expect_seconds(&machine, "cpu.simd", 2048, DPR_BASIS_MEASURED), 0);
+    EXPECT_NEAR_F64(1e-9, expect_seconds(&machine, "cpu.threads", 1024, DPR_BASIS_MEASURED), 1e-15);
+    EXPECT_NEAR_F64(1e-9, dpr_expect(simd, &warm, &machine, (dpr_size){1024, 1}, NULL), 1e-15);
+    EXPECT_NEAR_F64(1e-6, dpr_wise_seconds(&machine, simd, &key, 1024), 1e-12);
+    EXPECT_NEAR_F64(0, dpr_wise_seconds(&machine, simd, &key, 2048), 0);
+    EXPECT_NEAR_F64(1e-9, dpr_wise_seconds(&machine, simd, &warm, 2048), 1e-15);
+    EXPECT_NEAR_F64(0, dpr_wise_seconds(&machine, strategy_of("cpu.threads"), &key, 1024), 0);
+    dpr_wisdom_release(wisdom);
+    dpr_wisdom_release(read);
+}
+
 TEST(Wisdom, newer_times_replace_older_ones) {
     dpr_machine machine, other;
     dpr_wisdom *a = some_wisdom(&machine), *b = dpr_wisdom_none(), *joined = NULL;
@@ -467,13 +588,13 @@ TEST(Wisdom, newer_times_replace_older_ones) {
     dpr_wisdom_attach(joined, &machine);
     dpr_wisdom_attach(joined, &other);
     EXPECT_EQ_U64(4, joined->times);
-    EXPECT_NEAR_F64(3e-6, expect_seconds(&machine, "cpu.simd", 1024, 1), 1e-12);
-    EXPECT_NEAR_F64(2e-6, expect_seconds(&machine, "cpu.simd", 4096, 1), 1e-12);
-    EXPECT_NEAR_F64(7e-6, expect_seconds(&other, "cpu.simd", 1024, 1), 1e-12);
+    EXPECT_NEAR_F64(3e-6, expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(2e-6, expect_seconds(&machine, "cpu.simd", 4096, DPR_BASIS_MEASURED), 1e-12);
+    EXPECT_NEAR_F64(7e-6, expect_seconds(&other, "cpu.simd", 1024, DPR_BASIS_MEASURED), 1e-12);
     dpr_wisdom_release(joined);
     ASSERT_STATUS(DPR_OK, dpr_wisdom_join(b, a, &joined));
     dpr_wisdom_attach(joined, &machine);
-    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, 1), 1e-12);
+    EXPECT_NEAR_F64(1e-6, expect_seconds(&machine, "cpu.simd", 1024, DPR_BASIS_MEASURED), 1e-12);
     dpr_wisdom_release(joined);
     dpr_wisdom_release(a);
     dpr_wisdom_release(b);

@@ -13,51 +13,9 @@
 #include <dpr.h>
 
 #include "support.h"
+#include "wisdom_files_scene.h"
 
 enum { TEXT = 1 << 14 };
-
-typedef struct scene {
-    char folder[64], path[96];
-    dpr_ctx *ctx;
-} scene;
-
-static void set_up(void *context) {
-    scene *s = context;
-    (void)snprintf(s->folder, sizeof s->folder, "/tmp/dpr-wisdom-XXXXXX");
-    ASSERT_TRUE(mkdtemp(s->folder) != NULL);
-    (void)snprintf(s->path, sizeof s->path, "%s/wisdom", s->folder);
-    dpr_wisdom_forget();
-    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &s->ctx));
-}
-
-static void tear_down(void *context) {
-    scene *s = context;
-    char lock[112];
-    (void)snprintf(lock, sizeof lock, "%s.lock", s->path);
-    dpr_ctx_destroy(s->ctx);
-    dpr_wisdom_forget();
-    (void)unlink(s->path);
-    (void)unlink(lock);
-    EXPECT_THAT(rmdir(s->folder) == 0, "other files are left in %s", s->folder);
-}
-
-#define FILE_TEST(NAME) TEST_FIXTURE(Wisdom, NAME, scene, set_up, tear_down)
-
-static dpr_status add(const scene *s, const char *strategy, size_t count, double seconds) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.strategy = strategy;
-    problem.options = &options;
-    problem.count = count;
-    return dpr_wisdom_add(dpr_ctx_machine(s->ctx), &problem, 0, seconds);
-}
-
-static const char *status_text(void) {
-    static char text[TEXT];
-    size_t size = sizeof text;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_status(text, &size));
-    return text;
-}
 
 FILE_TEST(files_are_read_back) {
     char text[TEXT];
@@ -110,6 +68,7 @@ FILE_TEST(plans_measure) {
     char text[TEXT];
     size_t size = sizeof text;
     float out = 0, finished = 0;
+    double seconds = 0;
     uint64_t partial[8];
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_options options = measuring();
@@ -132,6 +91,12 @@ FILE_TEST(plans_measure) {
         time[1] = '?';
     }
     EXPECT_CONTAINS(status_text(), "3 times of 1 processor\n");
+    dpr_plan_destroy(plan);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", LENGTH(in), 0.5)); /* with cold caches */
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+    EXPECT_CONTAINS(status_text(), "4 times of 1 processor\n");
+    EXPECT_STATUS(DPR_OK, find(fixture, "cpu.simd", LENGTH(in), &seconds));
+    EXPECT_NEAR_F64(0.5, seconds, 1e-12);
     dpr_plan_destroy(plan);
     problem.count = 0;
     ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
@@ -194,6 +159,8 @@ FILE_TEST(decisions_keep_wisdom) {
     EXPECT_STATUS(DPR_OK, dpr_decision_predict(decision, serial, 1000, &prediction));
     EXPECT_EQ_I64(1, prediction.measured);
     EXPECT_NEAR_F64(1e-9, prediction.seconds, 1e-15);
+    EXPECT_STATUS(DPR_OK, dpr_decision_predict(decision, serial, 1 << 20, &prediction));
+    EXPECT_EQ_I64(0, prediction.measured);
     dpr_decision_destroy(decision);
 }
 
@@ -225,6 +192,42 @@ FILE_TEST(links_are_followed) {
     EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
     EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
     (void)unlink(link);
+}
+
+/* Also if that file is not there yet: a chain of links, the first one with a path from its own folder. */
+FILE_TEST(links_to_nothing_are_followed) {
+    char link[112], second[112];
+    struct stat about;
+    (void)snprintf(link, sizeof link, "%s/link", fixture->folder);
+    (void)snprintf(second, sizeof second, "%s/second", fixture->folder);
+    ASSERT_TRUE(symlink("second", link) == 0 && symlink(fixture->path, second) == 0);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(link));
+    EXPECT_TRUE(lstat(link, &about) == 0 && S_ISLNK(about.st_mode));
+    EXPECT_TRUE(lstat(second, &about) == 0 && S_ISLNK(about.st_mode));
+    EXPECT_TRUE(lstat(fixture->path, &about) == 0 && S_ISREG(about.st_mode));
+    EXPECT_TRUE(unlink(second) == 0 && symlink("link", second) == 0); /* a circle */
+    EXPECT_STATUS(DPR_ERR_FILE, dpr_wisdom_export(link));
+    EXPECT_CONTAINS(dpr_last_error(), "/link cannot be written: Too many levels of symbolic links");
+    (void)unlink(link);
+    (void)unlink(second);
+}
+
+/* A lock that another user has left, as `sudo dpr tune` does. */
+FILE_TEST(locks_need_not_be_writable) {
+    char lock[112];
+    int code = -1;
+    (void)snprintf(lock, sizeof lock, "%s.lock", fixture->path);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    ASSERT_TRUE(chmod(lock, 0444) == 0 && chmod(fixture->folder, 0777) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        become_a_user();
+        _exit(dpr_wisdom_export(fixture->path) == DPR_OK ? 0 : 1);
+    }
+    ASSERT_TRUE(waitpid(child, &code, 0) == child);
+    EXPECT_EQ_I64(0, code);
 }
 
 FILE_TEST(files_that_cannot_be_read_or_written) {
@@ -270,8 +273,6 @@ FILE_TEST(a_full_disk_loses_nothing) {
 
 /* Times that were only read do not replace newer ones of the file; those that were added do. */
 FILE_TEST(stale_times_are_not_written) {
-    dpr_problem problem = DPR_PROBLEM_INIT;
-    dpr_options options = DPR_OPTIONS_INIT;
     double seconds = 0;
     int code = -1;
     EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
@@ -286,10 +287,7 @@ FILE_TEST(stale_times_are_not_written) {
     EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
     dpr_wisdom_forget();
     EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
-    options.strategy = "cpu.serial";
-    problem.options = &options;
-    problem.count = 1000;
-    EXPECT_STATUS(DPR_OK, dpr_wisdom_find(dpr_ctx_machine(fixture->ctx), &problem, 0, &seconds));
+    EXPECT_STATUS(DPR_OK, find(fixture, "cpu.serial", 1000, &seconds));
     EXPECT_NEAR_F64(0.25, seconds, 1e-12);
     EXPECT_CONTAINS(status_text(), "2 times of 1 processor\n");
 }
@@ -319,6 +317,35 @@ FILE_TEST(calls_are_no_cancellation_points) {
     ASSERT_TRUE(pthread_create(&thread, NULL, export_when_cancelled, fixture->path) == 0);
     EXPECT_TRUE(pthread_join(thread, &result) == 0 && result == fixture->path);
     EXPECT_CONTAINS(status_text(), "1 times of 1 processor\n");
+}
+
+/* Adding takes no longer where many times are known. Copying all of them for each would take some 600 us. */
+FILE_TEST(adding_is_quick) {
+    enum { TIMES = 40000 };
+    const double began = test_now();
+    for (size_t i = 0; i < TIMES; i++)
+        EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", TIMES - i, 1e-3));
+    const double us = 1e6 * (test_now() - began) / TIMES;
+    test_record("microseconds", "%.2f", us);
+    EXPECT_THAT(us < 100 * TEST_SLOWNESS, "%.3g us", us);
+    EXPECT_CONTAINS(status_text(), "40000 times of 1 processor\n");
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1, 1e-3));
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", 1, 1e-3));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    dpr_wisdom_forget();
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_import(fixture->path));
+    EXPECT_CONTAINS(status_text(), "40001 times of 1 processor\n");
+}
+
+/* Of times of the same problem, the last one counts. */
+FILE_TEST(the_last_time_counts) {
+    double seconds = 0;
+    for (int i = 1; i <= 100; i++)
+        EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000 + (size_t)i % 3, i));
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT_STATUS(DPR_OK, find(fixture, "cpu.serial", 1000 + (i + 2) % 3, &seconds));
+        EXPECT_NEAR_F64(98 + (double)i, seconds, 1e-9);
+    }
 }
 
 FILE_TEST(shutdown_gives_wisdom_back) {

@@ -467,13 +467,16 @@ typedef enum dpr_effort {
     DPR_EFFORT_DEFAULT = 0, /**< times that were measured on this machine (dpr_wisdom_import()), where there are any;
                                  otherwise predictions */
     DPR_ESTIMATE = 1,       /**< predictions alone; the rates of the CPU that they use may have been measured */
-    DPR_WISDOM_ONLY = 2,    /**< measured times alone: DPR_ERR_WISDOM if there are none for the call */
+    DPR_WISDOM_ONLY = 2,    /**< as the default, but only among strategies that have measured times for this kind of
+                                 call, of whatever numbers of elements: DPR_ERR_WISDOM if none has */
     DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps: it runs every candidate on an array of its
                          own in memory of the problem's kind, takes the quickest, and adds the times to the process's
                          wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
                          shorter, but of at least one run; there are no batches if it takes more than four times as
                          long as the best so far. The array stays in the caches if it fits; `dpr tune` measures with
-                         cold caches */
+                         cold caches. So these times are kept apart: they do not replace those of dpr_wisdom_add(), and
+                         the planner uses them for other plans only where a strategy has none of these for the kind of
+                         call */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
@@ -1416,7 +1419,8 @@ typedef struct dpr_prediction {
     size_t size;         /**< sizeof(dpr_prediction), set by DPR_PREDICTION_INIT */
     double seconds;      /**< from the call to the result; 0 if the strategy cannot solve the problem */
     const char *refusal; /**< why it cannot, as a clause, e.g. "needs a GPU"; NULL: it can */
-    int measured;        /**< 1: from times that were measured on this machine; 0: predicted */
+    int measured;        /**< 1: from times that were measured on this machine, of numbers of elements around `count`
+                              or at most a factor of two away; 0: predicted, or extrapolated from other times */
     int reserved;        /**< 0 */
 } dpr_prediction;
 
@@ -1435,9 +1439,13 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 
 /** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
  * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
- * predicted time at the nearest numbers of elements that were measured. A file of wisdom belongs to one version of dpr.
- * It may have times of up to 64 CPUs and GPUs, identified by name, capabilities, driver and DPR_NUM_THREADS; those of
- * other machines are kept and not used.
+ * predicted time at the nearest numbers of elements that were measured; beyond the first and the last by more than a
+ * factor of two, such a time is called extrapolated, and is no shorter than reading a longer array takes. A file of
+ * wisdom belongs to one version of dpr. It may have 2^20 times of up to 64 CPUs and GPUs, identified by name,
+ * capabilities, driver and DPR_NUM_THREADS, and 64 MiB. Times of a CPU are of the cores and threads that a process had:
+ * with another cpuset (taskset), CPU quota or DPR_NUM_THREADS, the CPU counts as another one, and explanations say that
+ * there are times of the first. Times of other machines are kept and not used; where not all fit, those of the
+ * processors whose times were written the longest time ago are left out.
  *
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default
@@ -1482,8 +1490,10 @@ DPR_API void dpr_wisdom_forget(void);
 DPR_API dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream,
                                   double seconds);
 
-/** Finds a time that was added for this problem with this strategy and exactly this number of elements; the parameters
- * are those of dpr_wisdom_add(). DPR_ERR_WISDOM if there is none. */
+/** Finds a time that dpr_wisdom_add() has added for this problem with this strategy and exactly this number of
+ * elements, here or in a process that wrote a file; the parameters are those of dpr_wisdom_add(). DPR_ERR_WISDOM if
+ * there is none.
+ */
 DPR_API dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *problem, int in_stream,
                                    double *seconds);
 

@@ -87,8 +87,10 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     const dpr_key *key = &decision->choice.key;
     const dpr_size size = {count, decision->shape.results};
     dpr_prediction found = {.refusal = dpr_refusal(dpr_strategies[i], key, &decision->machine.caps)};
+    dpr_basis basis = DPR_BASIS_PREDICTED;
     if (!found.refusal)
-        found.seconds = dpr_expect(dpr_strategies[i], key, &decision->machine, size, &found.measured);
+        found.seconds = dpr_expect(dpr_strategies[i], key, &decision->machine, size, &basis);
+    found.measured = basis == DPR_BASIS_MEASURED;
     return dpr_fill_out(out, &found, sizeof found);
 }
 

@@ -13,16 +13,22 @@
 #include "uncancelled.h"
 #include "wisdom_file.h"
 
-enum { NOTES_BYTES = 2048 };
+enum { NOTES_BYTES = 2048, FRESH_MOST = 32 };
 
-/* Guarded by `lock`. A child that was forked while a thread held the lock gets a new one, and finds both sets of times
- * whole: they are set by assignments after everything else is done, `known` first. */
+/* Guarded by `lock`. A child that was forked while a thread held the lock gets a new one, and finds all sets of times
+ * whole: they are set by assignments after everything else is done, `known` first, and times that are found in two sets
+ * do no harm.
+ *
+ * Adding a time to a large set would copy it. So times that dpr_wisdom_add() adds wait in sets of their own, each with
+ * at least twice as many times as the next one, until somebody wants to know all times. */
 static struct {
     pthread_mutex_t lock;
-    int cancel;              /* of the thread that holds the lock: what dpr_cancel_release() needs */
-    dpr_wisdom *known;       /* all times; NULL: files have not been read */
-    dpr_wisdom *learned;     /* those of them that dpr_wisdom_add() has added; NULL: none */
-    char notes[NOTES_BYTES]; /* lines about files */
+    int cancel;          /* of the thread that holds the lock: what dpr_cancel_release() needs */
+    dpr_wisdom *known;   /* all times; NULL: files have not been read */
+    dpr_wisdom *learned; /* those of them that dpr_wisdom_add() has added; NULL: none */
+    int fresh_sets;
+    dpr_wisdom *fresh[FRESH_MOST]; /* what was added since then, the oldest first */
+    char notes[NOTES_BYTES];       /* lines about files */
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void unlock_in_child(void) {
@@ -59,6 +65,41 @@ static dpr_status add(dpr_wisdom **set, const dpr_wisdom *more) {
     return status;
 }
 
+/* Joins the two newest sets of fresh times. */
+static dpr_status join_fresh(void) {
+    dpr_wisdom *newer = process.fresh[process.fresh_sets - 1];
+    const dpr_status status = add(&process.fresh[process.fresh_sets - 2], newer);
+    if (status == DPR_OK) {
+        process.fresh_sets--;
+        dpr_wisdom_release(newer);
+    }
+    return status;
+}
+
+static void drop_fresh(void) {
+    while (process.fresh_sets > 0)
+        dpr_wisdom_release(process.fresh[--process.fresh_sets]);
+}
+
+/* Adds fresh times to those that are known and learned. */
+static dpr_status settle(void) {
+    dpr_status status = DPR_OK;
+    while (process.fresh_sets > 1 && status == DPR_OK)
+        status = join_fresh();
+    if (process.fresh_sets == 0 || status != DPR_OK)
+        return status;
+    status = add(&process.known, process.fresh[0]);
+    if (status == DPR_OK && process.learned)
+        status = add(&process.learned, process.fresh[0]);
+    else if (status == DPR_OK) {
+        dpr_wisdom_hold(process.fresh[0]);
+        process.learned = process.fresh[0];
+    }
+    if (status == DPR_OK)
+        drop_fresh();
+    return status;
+}
+
 static dpr_status add_file(dpr_wisdom **set, const char *path, int *missing) {
     dpr_wisdom *read = NULL;
     dpr_status status = dpr_wisdom_read(path, &read, missing);
@@ -91,8 +132,8 @@ static void end(void) {
 }
 
 /* Locks, and reads the process's files if that has not been done. NULL if there is no memory, and then nothing is
- * locked. */
-static dpr_wisdom *begin(void) {
+ * locked. Fresh times are not among those that it returns. */
+static dpr_wisdom *begin_adding(void) {
     const int cancel = dpr_cancel_hold();
     (void)pthread_mutex_lock(&process.lock);
     process.cancel = cancel;
@@ -101,6 +142,16 @@ static dpr_wisdom *begin(void) {
     if (!process.known)
         end();
     return process.known;
+}
+
+/* The same, with fresh times. */
+static dpr_wisdom *begin(void) {
+    if (!begin_adding())
+        return NULL;
+    if (settle() == DPR_OK)
+        return process.known;
+    end();
+    return NULL;
 }
 
 const dpr_wisdom *dpr_wisdom_current(void) {
@@ -147,6 +198,7 @@ void dpr_wisdom_drop(void) {
     process.cancel = cancel;
     replace(&process.known, NULL);
     replace(&process.learned, NULL);
+    drop_fresh();
     end();
 }
 
@@ -178,23 +230,45 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
     return DPR_OK;
 }
 
+/* Whether the newest set of fresh times is too large for its place. */
+static int is_out_of_order(void) {
+    const int n = process.fresh_sets;
+    return n > 1 && process.fresh[n - 2]->times < 2 * process.fresh[n - 1]->times;
+}
+
+/* Adds one time, and takes it over. The sets are as few as the logarithm of their times, unless memory for joining them
+ * is lacking. The first one has more than half of these times: where all might not fit, they are settled one by one,
+ * and the one that does not fit is dropped. */
+static dpr_status add_fresh(dpr_wisdom *one) {
+    dpr_status status = process.fresh_sets < FRESH_MOST ? DPR_OK : settle();
+    if (status != DPR_OK) {
+        dpr_wisdom_release(one);
+        return status;
+    }
+    process.fresh[process.fresh_sets] = one;
+    process.fresh_sets++;
+    while (is_out_of_order() && join_fresh() == DPR_OK)
+        continue;
+    if (process.known->times + 2 * process.fresh[0]->times <= DPR_WISE_TIMES)
+        return DPR_OK;
+    status = settle();
+    if (status == DPR_ERR_WISDOM)
+        drop_fresh();
+    return status;
+}
+
 dpr_status dpr_wisdom_learn(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,
                             uint64_t count, double seconds) {
     dpr_wisdom *one = NULL;
     dpr_status status = dpr_wisdom_single(machine, strategy, key, count, seconds, &one);
-    if (status == DPR_OK && !begin())
-        status = DPR_ERR_OUT_OF_MEMORY;
-    else if (status == DPR_OK) {
-        status = add(&process.known, one);
-        if (status == DPR_OK && process.learned)
-            status = add(&process.learned, one);
-        else if (status == DPR_OK) {
-            dpr_wisdom_hold(one);
-            process.learned = one;
-        }
-        end();
+    if (status != DPR_OK)
+        return status;
+    if (!begin_adding()) {
+        dpr_wisdom_release(one);
+        return DPR_ERR_OUT_OF_MEMORY;
     }
-    dpr_wisdom_release(one);
+    status = add_fresh(one);
+    end();
     return status;
 }
 
@@ -218,15 +292,12 @@ dpr_status dpr_wisdom_find(const dpr_machine *machine, const dpr_problem *proble
         return status != DPR_OK ? status : DPR_ERR_OUT_OF_MEMORY;
     dpr_machine knowing = *machine;
     dpr_wisdom_attach(wisdom, &knowing);
-    const dpr_wise_curve known = dpr_wise_find(&knowing, strategy, &key);
-    status = DPR_ERR_WISDOM;
-    for (size_t i = 0; i < known.n && status != DPR_OK; i++)
-        if (known.time[i].count == count) {
-            *seconds = 1e-12 * (double)known.time[i].picoseconds;
-            status = DPR_OK;
-        }
+    const double found = dpr_wise_seconds(&knowing, strategy, &key, count);
     dpr_wisdom_release(wisdom);
-    return status == DPR_OK ? status : dpr_fail(status, "no time of this strategy is known for this problem");
+    if (found == 0)
+        return dpr_fail(DPR_ERR_WISDOM, "no time of this strategy is known for this problem");
+    *seconds = found;
+    return DPR_OK;
 }
 
 /* ---- Status ---- */

@@ -120,7 +120,9 @@ static int lock_file(const char *path) {
     const struct timespec pause = {0, 10000000};
     char name[DPR_PATH_BYTES + 8];
     (void)snprintf(name, sizeof name, "%s.lock", path);
-    const int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 && errno == EACCES) /* another user's, perhaps root's: locking takes no right to write */
+        file = open(name, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         (void)dpr_fail(DPR_ERR_FILE, "%s cannot be opened: %s", name, strerror(errno));
         return -1;
@@ -195,7 +197,7 @@ static dpr_status write_wisdom(const char *path, const dpr_wisdom *wisdom) {
     size_t size = 0;
     dpr_status status = dpr_wisdom_format(wisdom, NULL, &size);
     if (status == DPR_OK && size > FILE_BYTES)
-        status = dpr_fail(DPR_ERR_WISDOM, "the text of all times has more than 64 MiB");
+        status = dpr_fail(DPR_ERR_WISDOM, "the text of all times has more than 64 MiB; begin a new file");
     char *text = status == DPR_OK ? malloc(size) : NULL;
     if (status == DPR_OK && !text)
         status = dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the text of wisdom");
@@ -227,15 +229,32 @@ static dpr_status update(const char *path, const dpr_wisdom *known, const dpr_wi
     return status;
 }
 
-/* Writes the path of the file that a link leads to. Returns 0 if `path` is no link, or leads nowhere. */
-static int follow(const char *path, char target[DPR_PATH_BYTES]) {
-    struct stat about;
-    char *found = lstat(path, &about) == 0 && S_ISLNK(about.st_mode) ? realpath(path, NULL) : NULL;
-    const int fits = found && strlen(found) < DPR_PATH_BYTES;
-    if (fits)
-        (void)snprintf(target, DPR_PATH_BYTES, "%s", found);
-    free(found);
-    return fits;
+/* Replaces the path of a link by the one that it leads to, as a file in that folder would be found. Returns 1; 0 if it
+ * is no link; below 0 if the path is too long. */
+static int follow(char path[DPR_PATH_BYTES]) {
+    char leads_to[DPR_PATH_BYTES];
+    const ssize_t n = readlink(path, leads_to, sizeof leads_to - 1);
+    if (n < 0)
+        return 0;
+    leads_to[n] = 0;
+    const char *slash = strrchr(path, '/');
+    const size_t folder = leads_to[0] == '/' || !slash ? 0 : (size_t)(slash + 1 - path);
+    if (folder + (size_t)n >= DPR_PATH_BYTES)
+        return -1;
+    memcpy(path + folder, leads_to, (size_t)n + 1);
+    return 1;
+}
+
+/* Finds the file that a path leads to, which need not be there: renaming would replace a link. */
+static dpr_status find_target(const char *path, char target[DPR_PATH_BYTES]) {
+    enum { LINKS_MOST = 40 }; /* as Linux follows */
+    int links = 0, followed;
+    (void)snprintf(target, DPR_PATH_BYTES, "%s", path);
+    while ((followed = follow(target)) > 0 && links < LINKS_MOST)
+        links++;
+    if (followed == 0)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_FILE, "%s cannot be written: %s", path, strerror(followed > 0 ? ELOOP : ENAMETOOLONG));
 }
 
 dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *known, const dpr_wisdom *learned) {
@@ -245,14 +264,14 @@ dpr_status dpr_wisdom_write(const char *path, const dpr_wisdom *known, const dpr
         status = make_folders(path);
     if (status == DPR_OK && (!path[0] || strlen(path) >= DPR_PATH_BYTES))
         status = dpr_fail(DPR_ERR_FILE, "path is empty, or has more than %d bytes", DPR_PATH_BYTES - 1);
+    if (status == DPR_OK)
+        status = find_target(path, target);
     if (status != DPR_OK)
         return status;
-    if (follow(path, target)) /* renaming would replace the link */
-        path = target;
-    const int locked = lock_file(path);
+    const int locked = lock_file(target);
     if (locked < 0)
         return DPR_ERR_FILE;
-    status = update(path, known, learned);
+    status = update(target, known, learned);
     (void)flock(locked, LOCK_UN); /* children that were forked meanwhile have the file open, too */
     (void)close(locked);
     return status;

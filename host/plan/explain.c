@@ -3,6 +3,7 @@
 #include "planner.h"
 #include "registry.h"
 #include "text.h"
+#include "wisdom.h"
 
 static void explain_machine(dpr_text *text, const dpr_caps *caps) {
     if (caps->has_gpu)
@@ -84,11 +85,14 @@ static void explain_sizes(dpr_text *text, const dpr_choice *choice) {
 }
 
 static void explain_time(dpr_text *text, const dpr_strategy *strategy, int chosen, const explanation *of) {
-    int measured;
+    static const char *const marks[] = {[DPR_BASIS_PREDICTED] = "",
+                                        [DPR_BASIS_MEASURED] = ", measured",
+                                        [DPR_BASIS_EXTRAPOLATED] = ", extrapolated from measured times"};
+    dpr_basis basis;
     const double seconds =
-        dpr_expect(strategy, &of->choice->key, of->machine, (dpr_size){of->run->count, results_of(of)}, &measured);
+        dpr_expect(strategy, &of->choice->key, of->machine, (dpr_size){of->run->count, results_of(of)}, &basis);
     dpr_text_add(text, "%c %-*s %.3g us%s\n", chosen ? '*' : ' ', dpr_strategy_width(), strategy->name, 1e6 * seconds,
-                 measured ? ", measured" : "");
+                 marks[basis]);
 }
 
 static const char *source_of(int measured) {
@@ -119,9 +123,28 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
                      source_of(of->machine->rates_measured), 1e-3 * (double)caps->cpu.core_mb_per_s,
                      1e-3 * (double)caps->cpu.total_mb_per_s, (long long)caps->cpu.threads,
                      caps->cpu.threads == 1 ? "" : "s");
+        if (dpr_wise_of_other_threads(of->machine))
+            dpr_text_add(text, "  not used: times of this CPU with other cores or another number of threads\n");
         dpr_text_add(text, "  %s: these threads take %.1f us to begin and to end\n",
                      source_of(of->machine->wake_measured), 1e-3 * (double)caps->cpu.wake_ns);
     }
+}
+
+/* What the step's strategy was chosen by. */
+static const char *reason_of(const dpr_choice_step *step, const explanation *of) {
+    const dpr_key *key = &of->choice->key;
+    dpr_basis basis;
+    if (key->f.effort == DPR_MEASURE)
+        return "the quickest when the plan was made";
+    if (key->f.strategy)
+        return "asked for by name";
+    (void)dpr_expect(step->strategy, key, of->machine, (dpr_size){of->run->count, results_of(of)}, &basis);
+    if (basis == DPR_BASIS_MEASURED)
+        return "the cheapest by times that were measured here";
+    if (basis == DPR_BASIS_EXTRAPOLATED)
+        return "the cheapest by prediction, extrapolated from times that were measured here";
+    return of->choice->estimated ? "the cheapest by prediction: times that were measured change too often"
+                                 : "the cheapest by prediction";
 }
 
 static void explain(dpr_text *text, const void *subject) {
@@ -129,7 +152,6 @@ static void explain(dpr_text *text, const void *subject) {
     const dpr_caps *caps = &of->machine->caps;
     const dpr_key *key = &of->choice->key;
     const dpr_choice_step *step = dpr_choice_at(of->choice, of->run->count);
-    int measured;
     dpr_text_add(text, "problem:   %s", dpr_ops[key->f.op].name);
     for (uint32_t others = key->f.ops & ~(UINT32_C(1) << key->f.op); others != 0; others &= others - 1)
         dpr_text_add(text, ", %s", dpr_ops[__builtin_ctz(others)].name);
@@ -140,13 +162,7 @@ static void explain(dpr_text *text, const void *subject) {
     if (key->f.block)
         dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
     explain_machine(text, caps);
-    (void)dpr_expect(step->strategy, key, of->machine, (dpr_size){of->run->count, results_of(of)}, &measured);
-    dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name,
-                 key->f.effort == DPR_MEASURE ? "the quickest when the plan was made"
-                 : key->f.strategy            ? "asked for by name"
-                 : measured                   ? "the cheapest by times that were measured here"
-                 : of->choice->estimated      ? "the cheapest by prediction: times that were measured change too often"
-                                              : "the cheapest by prediction");
+    dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name, reason_of(step, of));
     explain_launch(text, step, of);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);

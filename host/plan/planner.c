@@ -133,12 +133,18 @@ int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_str
     return c.count;
 }
 
+/* The rate at which the memory of the strategy's side delivers the array. */
+static double memory_rate(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
+    return strategy->side == DPR_ON_GPU ? dpr_array_rate(key, &caps->gpu) : dpr_host_memory_rate(&caps->cpu);
+}
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
-    const double memory =
-        strategy->side == DPR_ON_GPU ? dpr_array_rate(key, &caps->gpu) : dpr_host_memory_rate(&caps->cpu);
-    const double seconds = dpr_cost_seconds(strategy->cost(key, caps, size), memory);
-    const double reading = dpr_array_bytes(key, size) / memory;
-    return seconds > reading ? seconds : reading;
+    const double memory = memory_rate(strategy, key, caps);
+    return larger(dpr_cost_seconds(strategy->cost(key, caps, size), memory), dpr_array_bytes(key, size) / memory);
 }
 
 /* How much longer a run took than was predicted. */
@@ -168,7 +174,8 @@ static size_t times_up_to(dpr_wise_curve known, size_t count) {
 }
 
 /* Between two numbers of elements, the excess is taken to change evenly with the logarithm of the number; beyond the
- * first and the last, not to change. */
+ * first and the last, not to change. But times of arrays that are less than half as long do not say that memory is
+ * faster than predicted. */
 static double expect(const candidate *c, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double predicted = dpr_predict(c->strategy, key, caps, size);
     const dpr_wise_time *const time = c->known.time;
@@ -177,6 +184,8 @@ static double expect(const candidate *c, const dpr_key *key, const dpr_caps *cap
     const size_t i = times_up_to(c->known, size.elements);
     const dpr_wise_time *low = &time[i > 0 ? i - 1 : 0], *high = &time[i < c->known.n ? i : c->known.n - 1];
     const double at_low = excess(c->strategy, key, caps, size.segments, low);
+    if (low == high && size.elements / 2 > low->count)
+        return larger(predicted * at_low, dpr_array_bytes(key, size) / memory_rate(c->strategy, key, caps));
     if (low == high)
         return predicted * at_low;
     const double from = logarithm(low->count);
@@ -184,11 +193,20 @@ static double expect(const candidate *c, const dpr_key *key, const dpr_caps *cap
     return predicted * (at_low + share * (excess(c->strategy, key, caps, size.segments, high) - at_low));
 }
 
+/* `dpr tune` measures every fourth number of elements, so that between its times, too, the nearer one is at most a
+ * factor of two away. */
+static dpr_basis basis_of(dpr_wise_curve known, size_t count) {
+    if (known.n == 0)
+        return DPR_BASIS_PREDICTED;
+    const uint64_t first = known.time[0].count, last = known.time[known.n - 1].count;
+    return count >= first - first / 2 && count <= 2 * last ? DPR_BASIS_MEASURED : DPR_BASIS_EXTRAPOLATED;
+}
+
 double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, dpr_size size,
-                  int *measured) {
+                  dpr_basis *basis) {
     const candidate c = {strategy, dpr_wise_find(machine, strategy, key)};
-    if (measured)
-        *measured = c.known.n > 0;
+    if (basis)
+        *basis = basis_of(c.known, size.elements);
     return expect(&c, key, &machine->caps, size);
 }
 
@@ -236,6 +254,17 @@ static dpr_status add_step(dpr_choice *choice, size_t upto, const dpr_strategy *
 /* More elements than any address space holds. Beyond it, rounding would decide between costs that are nearly equal. */
 static const size_t most_elements = SIZE_MAX / 128;
 
+/* The next time to look at after `count`: the first one of each sixteenth of the way from one power of two to the next.
+ * So looks are few however many times there are. Returns known.n if there is none. */
+static size_t next_time(dpr_wise_curve known, size_t count) {
+    const size_t past = times_up_to(known, count);
+    if (past == 0 || past >= known.n)
+        return past;
+    const size_t power = (size_t)1 << (63 - __builtin_clzll(known.time[past].count));
+    const size_t part = power > 16 ? power / 16 : 1, from = known.time[past].count / part * part;
+    return known.time[past - 1].count < from ? past : times_up_to(known, from + part - 1);
+}
+
 /* The next number of elements for which the envelope looks at all costs. Predictions are smooth enough that no strategy
  * wins only between two powers of two. Between times that were measured one may: so the next time comes, and a quarter
  * of the way from one power of two to the next. */
@@ -245,11 +274,11 @@ static size_t next_look(const candidates *c, size_t count) {
     size_t next = count > 0 ? 2 * power : 1;
     for (int i = 0; i < c->count; i++) {
         const dpr_wise_curve known = c->list[i].known;
-        const size_t past = times_up_to(known, count);
+        const size_t past = times_up_to(known, count), time = next_time(known, count);
         if (past > 0 && past < known.n && between < next)
             next = between;
-        if (past < known.n && known.time[past].count < next)
-            next = known.time[past].count;
+        if (time < known.n && known.time[time].count < next)
+            next = known.time[time].count;
     }
     return next;
 }

@@ -77,10 +77,14 @@ int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_str
  * the array, whatever the strategy's cost states. The strategy can run the key there. */
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size);
 
+/* What a figure is based on: no measured times; times of numbers of elements around it, or at most a factor of two away
+ * from it; times that are all further away. */
+typedef enum dpr_basis { DPR_BASIS_PREDICTED, DPR_BASIS_MEASURED, DPR_BASIS_EXTRAPOLATED } dpr_basis;
+
 /* Seconds of a run as the planner expects them: as dpr_predict(), corrected by what the machine's wisdom has of the
- * strategy, if it has something. *measured, unless `measured` is NULL, says whether it has. */
+ * strategy, if it has something. `basis` may be NULL. */
 double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_machine *machine, dpr_size size,
-                  int *measured);
+                  dpr_basis *basis);
 
 /* "host", "pinned", ... */
 const char *dpr_memory_name(dpr_memory memory);

@@ -38,11 +38,18 @@ static int counts(const char *key, int on_gpu) {
     return 1;
 }
 
+int dpr_wise_is_control(char byte) {
+    return (unsigned char)byte < ' ' || byte == 0x7f;
+}
+
 dpr_wise_processor dpr_wise_processor_of(const dpr_machine *machine, dpr_side side) {
     const dpr_caps *caps = &machine->caps;
     dpr_wise_processor out = {.on_gpu = side == DPR_ON_GPU};
     memcpy(out.name, out.on_gpu ? caps->gpu_name : caps->cpu_name, sizeof out.name);
     out.name[sizeof out.name - 1] = 0;
+    for (char *c = out.name; *c; c++)
+        if (dpr_wise_is_control(*c))
+            *c = '?';
     out.signature = dpr_sign_word(DPR_SIGNATURE_START, out.name);
     for (size_t i = 0; i < dpr_caps_count(caps); i++) {
         dpr_capability c = DPR_CAPABILITY_INIT;
@@ -58,7 +65,7 @@ dpr_wise_processor dpr_wise_processor_of(const dpr_machine *machine, dpr_side si
 /* ---- Places ---- */
 
 uint64_t dpr_wise_pack(dpr_wise_place p) {
-    const uint8_t fields[8] = {p.processor, p.strategy, p.op, p.dtype, p.memory, p.in_stream, p.shape, p.segments};
+    const uint8_t fields[8] = {p.processor, p.strategy, p.op, p.dtype, p.memory, p.run, p.shape, p.segments};
     uint64_t packed = 0;
     for (int i = 0; i < 8; i++)
         packed = packed << 8 | fields[i];
@@ -72,15 +79,18 @@ dpr_wise_place dpr_wise_unpack(uint64_t packed) {
     return (dpr_wise_place){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7]};
 }
 
+/* Calls of effort DPR_MEASURE are warm. */
 static dpr_wise_place place_of(int processor, const dpr_strategy *strategy, const dpr_key *key) {
+    const int is_warm = key->f.effort == DPR_MEASURE;
     const int shape = !key->f.segments ? DPR_WISE_ARRAY
                       : key->f.strided ? DPR_WISE_AXES
                       : key->f.ranges  ? DPR_WISE_RANGES
                                        : DPR_WISE_OFFSETS;
-    return (dpr_wise_place){(uint8_t)processor, (uint8_t)dpr_strategy_index(strategy),
-                            key->f.op,          key->f.dtype,
-                            key->f.in_memory,   key->f.gpu_only ? 1 : 0,
-                            (uint8_t)shape,     key->f.segments};
+    return (dpr_wise_place){
+        (uint8_t)processor, (uint8_t)dpr_strategy_index(strategy),
+        key->f.op,          key->f.dtype,
+        key->f.in_memory,   (uint8_t)((key->f.gpu_only ? 1 : 0) + (is_warm ? DPR_WISE_WARM_CALL : 0)),
+        (uint8_t)shape,     key->f.segments};
 }
 
 int dpr_wise_key(const dpr_key *key) {
@@ -108,20 +118,59 @@ static size_t lower_bound(const dpr_wisdom *w, uint64_t at, uint64_t count) {
     return low;
 }
 
+/* Times that follow one another. */
+typedef struct span {
+    const dpr_wise_time *at, *end;
+} span;
+
+/* The times of a processor; none if there is no such processor. */
+static span times_on(const dpr_wisdom *w, int processor) {
+    const uint64_t first = dpr_wise_pack((dpr_wise_place){.processor = (uint8_t)processor});
+    return (span){w->time + lower_bound(w, first, 0), w->time + lower_bound(w, first + (UINT64_C(1) << 56), 0)};
+}
+
 size_t dpr_wise_times_of(const dpr_wisdom *w, int processor) {
-    const dpr_wise_place first = {.processor = (uint8_t)processor};
-    const uint64_t next = dpr_wise_pack(first) + (UINT64_C(1) << 56);
-    return lower_bound(w, next, 0) - lower_bound(w, dpr_wise_pack(first), 0);
+    const span times = times_on(w, processor);
+    return (size_t)(times.end - times.at);
+}
+
+static dpr_wise_curve curve_at(const dpr_wisdom *w, dpr_wise_place place) {
+    const uint64_t at = dpr_wise_pack(place);
+    const size_t first = lower_bound(w, at, 0), end = lower_bound(w, at + 1, 0);
+    return (dpr_wise_curve){w->time + first, end - first};
+}
+
+static int has_times(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
+    return machine->wisdom && machine->wise[strategy->side] >= 0 && dpr_wise_key(key);
 }
 
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
-    const dpr_wisdom *w = machine->wisdom;
-    const int processor = machine->wise[strategy->side];
-    if (!w || processor < 0 || key->f.effort == DPR_ESTIMATE || !dpr_wise_key(key))
+    if (key->f.effort == DPR_ESTIMATE || !has_times(machine, strategy, key))
         return (dpr_wise_curve){NULL, 0};
-    const uint64_t at = dpr_wise_pack(place_of(processor, strategy, key));
-    const size_t first = lower_bound(w, at, 0), end = lower_bound(w, at + 1, 0);
-    return (dpr_wise_curve){w->time + first, end - first};
+    dpr_wise_place place = place_of(machine->wise[strategy->side], strategy, key);
+    const dpr_wise_curve found = curve_at(machine->wisdom, place);
+    if (found.n > 0)
+        return found;
+    place.run ^= DPR_WISE_WARM_CALL;
+    return curve_at(machine->wisdom, place);
+}
+
+double dpr_wise_seconds(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key, uint64_t count) {
+    if (!has_times(machine, strategy, key))
+        return 0;
+    const dpr_wisdom *w = machine->wisdom;
+    const uint64_t at = dpr_wise_pack(place_of(machine->wise[strategy->side], strategy, key));
+    const dpr_wise_time *t = &w->time[lower_bound(w, at, count)];
+    return t < w->time + w->times && t->place == at && t->count == count ? 1e-12 * (double)t->picoseconds : 0;
+}
+
+int dpr_wise_of_other_threads(const dpr_machine *machine) {
+    const dpr_wisdom *w = machine->wisdom;
+    const dpr_wise_processor cpu = dpr_wise_processor_of(machine, DPR_ON_CPU);
+    int same_name = 0;
+    for (int i = 0; w && machine->wise[DPR_ON_CPU] < 0 && i < w->processors; i++)
+        same_name |= !w->processor[i].on_gpu && strcmp(w->processor[i].name, cpu.name) == 0;
+    return same_name;
 }
 
 /* ---- A machine's wisdom ---- */
@@ -243,83 +292,84 @@ dpr_wisdom *dpr_wisdom_none(void) {
     return dpr_wisdom_make(0);
 }
 
-int dpr_wise_add_processor(dpr_wisdom *w, const dpr_wise_processor *p) {
-    const int i = dpr_wise_find_processor(w, p);
-    if (i < w->processors)
-        return i;
-    if (i == DPR_WISE_PROCESSORS)
-        return -1;
-    w->processor[w->processors++] = *p;
-    return i;
+int dpr_wise_compare(const dpr_wise_time *a, const dpr_wise_time *b) {
+    if (a->place != b->place)
+        return a->place < b->place ? -1 : 1;
+    return a->count < b->count ? -1 : a->count > b->count;
 }
 
-int dpr_wise_compare(const void *a, const void *b) {
-    const dpr_wise_time *x = a, *y = b;
-    if (x->place != y->place)
-        return x->place < y->place ? -1 : 1;
-    return x->count < y->count ? -1 : x->count > y->count;
-}
-
-/* Times are in order unless processors have changed their numbers. */
-static void sort(dpr_wise_time *times, size_t n) {
-    size_t i = 1;
-    while (i < n && dpr_wise_compare(&times[i - 1], &times[i]) < 0)
-        i++;
-    if (i < n)
-        qsort(times, n, sizeof *times, dpr_wise_compare);
-}
-
-/* Appends all times of `from`, whose processors may have other numbers in `to`. Returns 0 if a processor has no room.
- */
-static int append(const dpr_wisdom *from, dpr_wisdom *to) {
-    int number[DPR_WISE_PROCESSORS];
+/* Numbers the processors of `from`, behind those that there are, except those that `besides` has and the first
+ * `left_out` of the others. NULL for `besides`: none. */
+static void add_processors(const dpr_wisdom *from, const dpr_wisdom *besides, int left_out, dpr_wisdom *to) {
     for (int i = 0; i < from->processors; i++) {
-        number[i] = dpr_wise_add_processor(to, &from->processor[i]);
-        if (number[i] < 0)
-            return 0;
+        const dpr_wise_processor *p = &from->processor[i];
+        if (!besides || (dpr_wise_find_processor(besides, p) == besides->processors && left_out-- <= 0))
+            to->processor[to->processors++] = *p;
     }
-    for (size_t i = 0; i < from->times; i++) {
-        dpr_wise_place p = dpr_wise_unpack(from->time[i].place);
-        p.processor = (uint8_t)number[p.processor];
-        to->time[to->times] = from->time[i];
-        to->time[to->times++].place = dpr_wise_pack(p);
-    }
-    return 1;
 }
 
-/* Merges the two runs of times, which end at `middle` and at the end, each after it is in order. */
-static void merge(const dpr_wisdom *both, size_t middle, dpr_wisdom *out) {
-    const dpr_wise_time *a = both->time, *b = a + middle, *const a_end = b, *const b_end = a + both->times;
-    while (a < a_end || b < b_end) {
-        const int order = a == a_end ? 1 : b == b_end ? -1 : dpr_wise_compare(a, b);
-        out->time[out->times++] = order < 0 ? *a : *b;
-        a += order <= 0;
-        b += order >= 0;
+static void add_time(dpr_wise_time t, int processor, dpr_wisdom *to) {
+    dpr_wise_place p = dpr_wise_unpack(t.place);
+    p.processor = (uint8_t)processor;
+    t.place = dpr_wise_pack(p);
+    to->time[to->times++] = t;
+}
+
+/* Compares times of one processor, whatever its numbers are. */
+static int compare_on_processor(dpr_wise_time a, dpr_wise_time b) {
+    a.place <<= 8;
+    b.place <<= 8;
+    return dpr_wise_compare(&a, &b);
+}
+
+/* Adds a processor's times. Of equal ones the newer one is taken. */
+static void merge(span older, span newer, int processor, dpr_wisdom *to) {
+    while (older.at < older.end || newer.at < newer.end) {
+        const int order = older.at == older.end   ? 1
+                          : newer.at == newer.end ? -1
+                                                  : compare_on_processor(*older.at, *newer.at);
+        add_time(order < 0 ? *older.at : *newer.at, processor, to);
+        older.at += order <= 0;
+        newer.at += order >= 0;
     }
+}
+
+/* Joins two without the first `left_out` processors that only the older one has. Those of the newer one come last. NULL
+ * if there is no memory. */
+static dpr_wisdom *join_without(const dpr_wisdom *older, int left_out, const dpr_wisdom *newer) {
+    dpr_wisdom *made = dpr_wisdom_make(older->times + newer->times);
+    if (!made)
+        return NULL;
+    add_processors(older, newer, left_out, made);
+    add_processors(newer, NULL, 0, made);
+    for (int i = 0; i < made->processors; i++) {
+        const dpr_wise_processor *p = &made->processor[i];
+        merge(times_on(older, dpr_wise_find_processor(older, p)), times_on(newer, dpr_wise_find_processor(newer, p)), i,
+              made);
+    }
+    return made;
 }
 
 dpr_status dpr_wisdom_join(const dpr_wisdom *older, const dpr_wisdom *newer, dpr_wisdom **out) {
-    const size_t most = older->times + newer->times;
-    dpr_wisdom *both = dpr_wisdom_make(most), *joined = dpr_wisdom_make(most);
-    dpr_status status = both && joined ? DPR_OK : DPR_ERR_OUT_OF_MEMORY;
-    if (status == DPR_OK && !(append(older, both) && append(newer, both)))
-        status = dpr_fail(DPR_ERR_WISDOM, "there are times of more than %d processors, which is as many as wisdom has",
-                          DPR_WISE_PROCESSORS);
-    if (status == DPR_OK) {
-        joined->processors = both->processors;
-        memcpy(joined->processor, both->processor, sizeof joined->processor);
-        sort(both->time, older->times);
-        sort(both->time + older->times, newer->times);
-        merge(both, older->times, joined);
-        if (joined->times > DPR_WISE_TIMES)
-            status = dpr_fail(DPR_ERR_WISDOM, "there are more than %d times", DPR_WISE_TIMES);
-    }
-    dpr_wisdom_release(both);
-    if (status == DPR_OK)
-        *out = joined;
-    else
+    int others = 0; /* processors that only the older one has */
+    for (int i = 0; i < older->processors; i++)
+        others += dpr_wise_find_processor(newer, &older->processor[i]) == newer->processors;
+    const int excess = others + newer->processors - DPR_WISE_PROCESSORS;
+    for (int left_out = excess > 0 ? excess : 0;; left_out++) {
+        dpr_wisdom *joined = join_without(older, left_out, newer);
+        if (!joined)
+            return DPR_ERR_OUT_OF_MEMORY;
+        if (joined->times <= DPR_WISE_TIMES) {
+            *out = joined;
+            return DPR_OK;
+        }
         dpr_wisdom_release(joined);
-    return status;
+        if (left_out >= others)
+            return dpr_fail(DPR_ERR_WISDOM,
+                            "there are more than %d times of the processors that are measured; begin a new file, or "
+                            "call dpr_wisdom_forget()",
+                            DPR_WISE_TIMES);
+    }
 }
 
 dpr_status dpr_wisdom_single(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,

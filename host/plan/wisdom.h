@@ -53,9 +53,18 @@ typedef struct dpr_wise_curve {
  * capabilities do not change later, except those of nested launches. */
 void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine);
 
-/* Finds the times of a strategy on the machine, which need not have wisdom. Nothing is found for a key that asks for
- * estimates. */
+/* Finds the times of a strategy on the machine, which need not have wisdom: those with cold caches or, if there are
+ * none, those that plans of effort DPR_MEASURE have measured; for a key of this effort, these first. Nothing is found
+ * for a key that asks for estimates. */
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key);
+
+/* The time of exactly this number of elements, in seconds; 0 if there is none. Caches are cold unless the key has the
+ * effort DPR_MEASURE. */
+double dpr_wise_seconds(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key, uint64_t count);
+
+/* Whether there are times of a CPU of the same name as the machine's, but none of the machine's: it then had other
+ * cores or threads. */
+int dpr_wise_of_other_threads(const dpr_machine *machine);
 
 /* The number of a processor's times. */
 size_t dpr_wise_times_of(const dpr_wisdom *wisdom, int processor);
@@ -67,12 +76,14 @@ void dpr_wisdom_release(const dpr_wisdom *wisdom);
 /* Makes wisdom without times. NULL if there is no memory. */
 dpr_wisdom *dpr_wisdom_none(void);
 
-/* Makes wisdom of all times of two, of which `newer` replaces times of `older`. DPR_ERR_WISDOM if there are more
- * processors or times than fit. */
+/* Makes wisdom of all times of two, of which `newer` replaces times of `older`. The processors of `newer` come last, so
+ * that processors stand in the order in which they were last measured. If not all fit, the first of those that only
+ * `older` has are left out. DPR_ERR_WISDOM if the times of the others do not fit either. */
 dpr_status dpr_wisdom_join(const dpr_wisdom *older, const dpr_wisdom *newer, dpr_wisdom **out);
 
-/* Makes wisdom of a single time of a strategy on a machine. DPR_ERR_INVALID_OPTION if the count is 0, the time not
- * from a picosecond to 1000 seconds, or the key one that wisdom has no times for. */
+/* Makes wisdom of a single time of a strategy on a machine, with warm caches if the key has the effort DPR_MEASURE.
+ * DPR_ERR_INVALID_OPTION if the count is 0, the time not from a picosecond to 1000 seconds, or the key one that wisdom
+ * has no times for. */
 dpr_status dpr_wisdom_single(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,
                              uint64_t count, double seconds, dpr_wisdom **out);
 

@@ -5,7 +5,8 @@
  *   gpu 3fe3c0a1d54a2d11 NVIDIA H200                    a processor: its signature and name
  *   time flat.ticket sum f32 device stream array 1024:2350000 2048:2360000
  *                                                       a strategy of the processor above and a kind of call; numbers
- *                                                       of elements, and picoseconds
+ *                                                       of elements, and picoseconds. Plans of effort DPR_MEASURE write
+ *                                                       warm-call and warm-stream instead of call and stream
  *   end 4 a1b2c3d4e5f60718                              how many lines are above, and a signature of their bytes
  *
  * Words are divided by one space. The last line tells a file that was cut off or changed. */
@@ -30,7 +31,7 @@ static uint64_t sign_registry(void) {
 }
 
 static const char *const shape_names[DPR_WISE_SHAPES] = {"array", "offsets", "ranges", "axes"};
-static const char *const call_names[2] = {"call", "stream"};
+static const char *const run_names[DPR_WISE_RUNS] = {"call", "stream", "warm-call", "warm-stream"};
 
 /* ---- Writing ---- */
 
@@ -39,7 +40,7 @@ static size_t write_line(dpr_text *text, const dpr_wisdom *w, size_t first) {
     const dpr_wise_place p = dpr_wise_unpack(w->time[first].place);
     size_t i = first;
     dpr_text_add(text, "time %s %s %s %s %s %s", dpr_strategies[p.strategy]->name, dpr_ops[p.op].name,
-                 dpr_dtypes[p.dtype].name, dpr_memory_name((dpr_memory)p.memory), call_names[p.in_stream],
+                 dpr_dtypes[p.dtype].name, dpr_memory_name((dpr_memory)p.memory), run_names[p.run],
                  shape_names[p.shape]);
     if (p.shape != DPR_WISE_ARRAY)
         dpr_text_add(text, ":%d", p.segments - 1);
@@ -83,16 +84,19 @@ static dpr_status refuse(const reader *r, const char *why) {
 }
 
 /* Copies the next word, up to a space or the end of the line, and steps over the space. 0 if it is empty, has `size`
- * bytes and more, or has a zero byte. */
+ * bytes and more, or has a control character. */
 static int take_word(reader *r, char *word, size_t size) {
     size_t n = 0;
-    for (; r->at < r->end && *r->at != ' ' && *r->at != '\n'; r->at++, n++)
+    int has_control = 0;
+    for (; r->at < r->end && *r->at != ' ' && *r->at != '\n'; r->at++, n++) {
+        has_control |= dpr_wise_is_control(*r->at);
         if (n + 1 < size)
             word[n] = *r->at;
+    }
     word[n < size ? n : 0] = 0;
     if (r->at < r->end && *r->at == ' ')
         r->at++;
-    return n > 0 && n < size && !memchr(word, 0, n);
+    return n > 0 && n < size && !has_control;
 }
 
 /* Whether the line ends here. Steps over its end. */
@@ -169,13 +173,16 @@ static dpr_status read_processor(reader *r, int on_gpu) {
     for (; r->at < r->end && *r->at != '\n'; r->at++, n++) {
         if (n + 1 >= sizeof p.name || *r->at == 0)
             return refuse(r, "the processor's name is too long, or has a zero byte");
+        if (dpr_wise_is_control(*r->at))
+            return refuse(r, "the processor's name has a control character");
         p.name[n] = *r->at;
     }
     r->processor = r->wisdom->processors;
     if (dpr_wise_find_processor(r->wisdom, &p) < r->wisdom->processors)
         return refuse(r, "the processor stands there twice");
-    if (dpr_wise_add_processor(r->wisdom, &p) < 0)
+    if (r->processor == DPR_WISE_PROCESSORS)
         return refuse(r, "there are too many processors");
+    r->wisdom->processor[r->wisdom->processors++] = p;
     return take_end(r) ? DPR_OK : refuse(r, "it should end here");
 }
 
@@ -234,9 +241,9 @@ static dpr_status read_place(reader *r, dpr_wise_place *p) {
     if (!take_word(r, word, sizeof word) || (i = find_memory(word)) < 0)
         return refuse(r, "there is no such memory");
     p->memory = (uint8_t)i;
-    if (!take_word(r, word, sizeof word) || (i = find_name(word, call_names, 2)) < 0)
-        return refuse(r, "it should say \"call\" or \"stream\"");
-    p->in_stream = (uint8_t)i;
+    if (!take_word(r, word, sizeof word) || (i = find_name(word, run_names, DPR_WISE_RUNS)) < 0)
+        return refuse(r, "it should say \"call\", \"stream\", \"warm-call\" or \"warm-stream\"");
+    p->run = (uint8_t)i;
     if (!take_word(r, word, sizeof word) || !read_shape(word, p))
         return refuse(r, "there is no such shape");
     return DPR_OK;

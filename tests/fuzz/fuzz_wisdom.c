@@ -77,15 +77,26 @@ static void check_plan(const dpr_wisdom *wisdom) {
     }
 }
 
+/* The status of wisdom that was read can be shown in a terminal. */
+static void check_status(void) {
+    size_t size = 0;
+    FUZZ_CHECK(dpr_wisdom_status(NULL, &size) == DPR_OK && size > 1, "%zu bytes", size);
+    char *text = malloc(size);
+    FUZZ_CHECK(text && dpr_wisdom_status(text, &size) == DPR_OK, "%s", dpr_last_error());
+    for (const char *c = text; *c; c++)
+        FUZZ_CHECK((unsigned char)*c >= ' ' || *c == '\n', "byte %d in %s", *c, text);
+    free(text);
+}
+
 /* The process takes the file in, and writes another one that is read as the same. */
 static void check_files(const char *text, size_t size) {
     dpr_wisdom *read = NULL;
     int missing;
-    size_t length = 0, same_size;
+    size_t same_size;
     dpr_wisdom_forget();
     (void)unlink(exported);
     FUZZ_CHECK(dpr_wisdom_import(fuzz_file(text, size)) == DPR_OK, "%s", dpr_last_error());
-    FUZZ_CHECK(dpr_wisdom_status(NULL, &length) == DPR_OK && length > 1, "%zu bytes", length);
+    check_status();
     FUZZ_CHECK(dpr_wisdom_export(exported) == DPR_OK, "%s", dpr_last_error());
     FUZZ_CHECK(dpr_wisdom_read(exported, &read, &missing) == DPR_OK, "%s", dpr_last_error());
     char *same = text_of(read, &same_size);

@@ -16,6 +16,7 @@ WISDOM = [
     "",
     "time cpu.serial sum f32 host call array 64:90000\n"
     "time cpu.simd sum f32 host call array 1024:1000000 4096:2000000\n"
+    "time cpu.simd sum f32 host warm-call array 1024:500000 3000:900000\n"
     "time cpu.threads sum f32 host call array 1048576:50000000 9007199254740992:1000000000000000\n",
     "time cpu.simd sum f32 host call offsets:3 1:1\ntime cpu.simd argmax f64 host stream axes:63 1000:1\n"
     "cpu 0123456789abcdef Another CPU\ntime cpu.simd minmax i8 pinned call ranges:0 7:7 8:9\n"
@@ -91,7 +92,7 @@ def write(folder, name, inputs, words):
 def main():
     source, folder = (pathlib.Path(name) for name in sys.argv[1:3])
     commands = [line.replace(" ", "\n") for line in COMMANDS]
-    write(folder, "wisdom", WISDOM, words_in(WISDOM, r"[a-z0-9.]+"))
+    write(folder, "wisdom", WISDOM, words_in(WISDOM, r"[a-z0-9.-]+"))
     write(folder, "machine", *machines(source))
     write(folder, "npy", *npy_files())
     write(folder, "results", *results(source))
