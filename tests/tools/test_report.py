@@ -11,6 +11,7 @@ from report_support import HAS_GNUPLOT, RESULTS, TEXTS, Report, document, hostil
 from support import DPR, SOURCE, run, small_cache
 
 SECTIONS = ("machines", "sizes", "regret", "peers", "ladder", "nested", "shapes", "recursions", "cpu", "reproduce")
+PLOTTED = SECTIONS[1:8]
 
 
 class Results(Report):
@@ -32,6 +33,32 @@ class Results(Report):
         self.assertEqual(policy, base64.b64encode(hashlib.sha256(script.encode()).digest()).decode())
         self.assertIn("default-src 'none'", out)
         self.assertNotRegex(out, r"https?://")
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_each_section_of_the_project_has_its_plots(self):
+        _, out = self.page_of_all()
+        self.assertNotIn("plots are left out", out)
+        for name in PLOTTED:
+            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
+            self.assertTrue('<svg class="plot"' in section, name)
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_each_section_has_a_share_of_the_plots(self):
+        """However many plots the sections before it have."""
+        many = [row("a", n, op=f"op{i}") for i in range(300) for n in (1024, 2048)]
+        regret = [{**row("a", n, op="sum"), "regret_percent": 1} for n in (1024, 2048)]
+        few = [document(many, regret=regret), document([{**r, "subject": "dpr", "ratio": 1} for r in many],
+                                                       benchmark="dpr peers"),
+               document([row("a", share=0.5)], benchmark="dpr bench --ladder"),
+               document([row("a")], benchmark="dpr bench --nested"),
+               document([row(segments="ones")]),
+               {"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
+                "engines": [{"engine": "cpu", "ran": "cpu", "seconds": 1, "right": True}]}]
+        _, out = self.of(few)
+        self.assertIn("plots are left out", out)
+        for name in PLOTTED:
+            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
+            self.assertTrue('<svg class="plot"' in section, name)
 
     def test_tables_have_names_and_headings(self):
         page, out = self.page_of_all()
@@ -85,7 +112,7 @@ class Results(Report):
         table = next(t for t in page.tables if t[0][0] == "elements" and t[0][-1] == "a CPU, two.json")
         self.assertEqual(table[1][1:], ["1", "2", "3"])
         for file in files[:2]:
-            self.assertIn(f"<th scope=\"row\" data-v=\"{files.index(file)}\">{file}", out)
+            self.assertIn(f"<th scope=row data-v={files.index(file)}>{file}", out)
 
     def test_results_of_one_file_are_apart(self):
         page, _ = self.of([document([row("a", n, us, chosen=True) for n in (1024, 2048)]) for us in (1, 2)])
@@ -122,7 +149,7 @@ class Results(Report):
         table = next(t for t in page.tables if t[0] == ["elements", "a"])
         self.assertEqual([line[1] for line in table[1:]], ["0.000123", "0.00457", "0.0568", "1.235", "1234568"])
         for us in times:
-            self.assertIn(f'<td data-v="{us:.15g}">', out)
+            self.assertIn(f"<td data-v={us:.15g}>", out)
         self.assertIn("<td>2", out)  # what is whole has no second number
         pools = [{"asked": n, "pending": n, "median_us": 1} for n in (1234567, 12345678)]
         page, _ = self.of({"benchmark": "dpr bench --nested", "pools": pools})

@@ -85,9 +85,8 @@ static int write_svg(void *user, FILE *f, int format) {
     int failed = html_begin(&h) != 0;
     (void)format;
     if (!failed && picture) {
-        svg_write(&h, r->one, picture, 1);
+        failed = svg_write(&h, r->one, picture, 1) != 0;
         fwrite(h.text, 1, html_place(&h), f);
-        failed = html_failed(&h);
     }
     html_free(&h);
     return failed ? -1 : 0;

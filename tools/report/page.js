@@ -3,7 +3,7 @@
 (() => {
   const value = (cell) => {
     const text = cell.textContent;
-    const number = Number.parseFloat(cell.dataset.v ?? text);
+    const number = /^2\^\d+$/.test(text) ? 2 ** text.slice(2) : Number.parseFloat(cell.dataset.v ?? text);
     return text === "-" ? null : Number.isNaN(number) || cell.classList.contains("t") ? text : number;
   };
   const compare = (a, b) =>
