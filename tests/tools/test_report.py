@@ -60,6 +60,34 @@ class Results(Report):
             section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
             self.assertTrue('<svg class="plot"' in section, name)
 
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_each_mode_has_a_heat_map_of_its_regret(self):
+        _, out = self.page_of_all()
+        self.assertFalse("The plot is left out" in out)
+        names = self.good("report", *RESULTS, "--list").split()
+        for name in ("regret-graph-h100-tuned", "regret-blocking-h200-estimated", "regret-stream-pinned-h200-tuned",
+                     "regret-h200-gpu", "ladder-h100-ladder-24", "nested-h200-nested", "recursions-h200-recursion"):
+            self.assertIn(name, names)
+        rows = [row("a", 1 << i, mode=mode, op=f"op{k}", regret_percent=i) for i in (3, 5) for k in range(30)
+                for mode in ("graph", "stream", "blocking")]
+        page, out = self.of(document([], regret=rows))
+        maps = re.findall(r"<figcaption>(Regret in percent[^<]*)", out)
+        self.assertEqual([title.split(", ")[-1] for title in maps], ["graph", "stream", "blocking"])
+        tables = [t for t in page.tables if t[0] == ["case", "2^3", "2^5"]]
+        self.assertEqual([len(t) for t in tables], [31] * 3)
+        self.assertEqual(tables[1][30], ["op29 of f32", "3", "5"])
+
+    def test_regret_of_more_modes_than_there_are_is_one_map(self):
+        rows = [row("a", mode=f"mode{i}", regret_percent=1) for i in range(9)]
+        page, _ = self.of(document([], regret=rows))
+        table = next(t for t in page.tables if t[0] == ["case", "2^10"])
+        self.assertEqual([line[0] for line in table[1:]], [f"sum of f32, mode{i}, cold" for i in range(9)])
+
+    def test_columns_of_one_table_have_names_of_their_own(self):
+        page, _ = self.page_of_all()
+        for table in page.tables:
+            self.assertEqual(len(set(table[0])), len(table[0]), table[0])
+
     def test_tables_have_names_and_headings(self):
         page, out = self.page_of_all()
         count = len(page.tables)

@@ -81,6 +81,13 @@ static void put_left_out(page *p, const page_figure *figure, size_t left_out_bef
                  PLOT_MOST);
 }
 
+const char *page_plot_name(const char *what, const result *one, char text[PLOT_NAME]) {
+    const char *slash = strrchr(result_file(one), '/'), *file = slash ? slash + 1 : result_file(one);
+    const char *end = strrchr(file, '.');
+    snprintf(text, PLOT_NAME, "%.30s-%.*s", what, end ? (int)(end - file) : PLOT_NAME, file);
+    return text;
+}
+
 void page_show(page *p, const page_figure *figure) {
     const plot *drawn = NULL;
     const size_t left_out = p->plots.left_out;

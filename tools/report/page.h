@@ -33,6 +33,9 @@ typedef struct page_figure {
     plot_look look;
 } page_figure;
 
+/* "regret-h200-tuned": what a plot shows, and its file without the folders and the ending. The text is returned. */
+const char *page_plot_name(const char *what, const result *one, char text[PLOT_NAME]);
+
 /* A grid with its plot, the legend, where it comes from, and its table. */
 void page_show(page *p, const page_figure *figure);
 

@@ -96,9 +96,9 @@ static int add_column(grid *g, const result *one) {
 
 /* The planner's choice on several machines, or in several files of one. */
 static void show_choices(page *p, const result_case *c) {
-    char name[RESULT_NAME], title[RESULT_NAME + 64], row_name[32];
+    char name[RESULT_NAME], title[RESULT_NAME + 64], plot_name[RESULT_NAME + 16], row_name[32];
     grid g = {.heading = "elements"};
-    page_figure figure = {.title = title, .g = &g};
+    page_figure figure = {.name = plot_name, .title = title, .g = &g};
     const result *last = NULL;
     int column = -1;
     for (size_t i = 0; i < c->count; i++) {
@@ -114,7 +114,7 @@ static void show_choices(page *p, const result_case *c) {
     grid_sort(&g);
     snprintf(title, sizeof title, "Time of the planner's choice in us, by result: %s",
              result_case_name(c->rows[0], name));
-    figure.name = "choices";
+    snprintf(plot_name, sizeof plot_name, "%schoices-%s", last && last->kind == RESULT_PEERS ? "peers-" : "", name);
     figure.look = plot_plain(PLOT_SIZES, title, "elements");
     figure.look.upwards = "time, us";
     figure.look.logarithmic = 1;
