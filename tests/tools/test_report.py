@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import unittest
 
 from report_support import HAS_GNUPLOT, RESULTS, TEXTS, Report, document, hostile_documents, row
@@ -398,8 +399,25 @@ class Hostile(Report):
         self.assertLess(len(out), 4e6)
         _, out = self.of({**document([row(f"s{i}", i) for i in range(20000)]), "benchmark": "dpr bench --ladder"})
         self.assertIn("The table is cut: 18000 more rows are in the file.", out)
-        self.of([{"benchmark": "cpu", "device": f"d{i}"} for i in range(5000)])
         self.of([document([row(count=i + 1), row(count=i + 2)], device={"name": f"d{i}"}) for i in range(300)])
+
+    def test_huge_number_of_documents(self):
+        """The time is about linear: these take seconds, and would take minutes if each document looked at all others."""
+        short = [{"op": "sum", "count": n, "median_us": 1, "gb_per_s": 1, "ok": True, "chosen": True} for n in (1, 2)]
+        for documents in ([{"benchmark": "cpu", "device": f"d{i}"} for i in range(100000)],
+                          [{"benchmark": "cpu", "device": {"name": "d", "sm_count": i % 30}} for i in range(50000)],
+                          [{"benchmark": "dpr bench", "rows": short}] * 16000,
+                          [{"benchmark": "dpr bench", "rows": [{**short[0], "segments": "ones"}]}] * 16000):
+            path = self.save("result.json", documents)
+            begin = time.monotonic()
+            self.assertEqual(run("report", path, "-O", f"{self.folder}/page.html")[0], 0)
+            self.assertLess(time.monotonic() - begin, 60)
+
+    def test_more_devices_of_a_name_than_are_told_apart(self):
+        documents = [{"benchmark": "cpu", "device": {"name": "d", "sm_count": i}} for i in range(33)]
+        self.of(documents[:32] * 2)
+        self.bad("result.json: has a device 'd' with other facts than the 32 of that name before it", "report",
+                 self.save("result.json", documents))
 
 
 if __name__ == "__main__":

@@ -170,7 +170,8 @@ int command_report(int argc, char **argv) {
     code = check(&r, argc - first, argv + first);
     for (int i = first; i < argc && code == CLI_OK; i++)
         code = page_results_read(&r.results, argv[i]);
-    page_results_label(&r.results);
+    if (code == CLI_OK)
+        code = page_results_complete(&r.results);
     if (code == CLI_OK)
         code = make(&r);
     page_free(&r.page);

@@ -48,14 +48,14 @@ static void put_legend(page *p, const grid *g, const plot_look *look) {
     html_put(&p->h, "</ul>\n");
 }
 
-size_t page_result_number(const page *p, const result *one) {
-    return result_group_begin(p->r, (size_t)(one - p->r->at)) + 1;
+size_t page_result_number(const result *one) {
+    return result_group_begin(one) + 1;
 }
 
 static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
     html_put(&p->h, "<p class=\"from\">The values are from ");
     if (figure->from) {
-        html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(p, figure->from));
+        html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(figure->from));
         html_text(&p->h, result_file(figure->from));
         html_put(&p->h, "</a>, ");
         html_text(&p->h, figure->from->device);

@@ -235,7 +235,7 @@ static void put_definitions(html *h, const result *one) {
 static void show(page *p, size_t i, size_t end) {
     html *h = &p->h;
     const result *one = &p->r->at[i];
-    html_put(h, "<h3 id=\"r%zu\">", page_result_number(p, one));
+    html_put(h, "<h3 id=\"r%zu\">", page_result_number(one));
     html_text(h, result_file(one));
     html_put(h, "</h3>\n<p>It was measured on ");
     html_text(h, one->device);
