@@ -1,4 +1,5 @@
 """dpr report: its plots, in the page and alone."""
+import json
 import os
 import re
 import signal
@@ -229,6 +230,23 @@ class Plots(Report):
         self.assertEqual(code, 1)
         self.assertIn("standard output cannot be written", err)
         self.bad("cannot be written", "report", self.FILE, "-O", f"{self.folder}/none/page.html")
+
+    def test_no_input_is_overwritten(self):
+        """By its name, another path, or a link of either kind."""
+        data = json.dumps(document([row()])).encode()
+        path, other = self.save("result.json", data), self.save("other.json", document([row()]))
+        os.symlink(path, f"{self.folder}/symbolic")
+        os.link(path, f"{self.folder}/hard")
+        os.mkdir(f"{self.folder}/more")
+        for output in (path, f"{self.folder}/more/../result.json", f"{self.folder}/symbolic", f"{self.folder}/hard"):
+            for more in ((), ("--svg", "x")):
+                self.bad(f"--output: '{output}' would be overwritten: it is the same file as the input '{path}'",
+                         "report", other, path, "-O", output, *more, expect=2)
+        with open(path, "rb") as f:
+            self.bad("it is the same file as the input '-'", "report", "-", "-O", path, expect=2, stdin_file=f)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), data)
+        self.assertTrue(os.path.islink(f"{self.folder}/symbolic"))
 
     def test_output_is_replaced(self):
         path = self.save("page.html", b"old")
