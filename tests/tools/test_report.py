@@ -322,6 +322,7 @@ class Hostile(Report):
             commands = re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)
             self.assertTrue(commands)
             for command in commands:
+                command = re.sub("(?m)^DPR_WISDOM=", "", command)
                 self.assertRegex(command.replace(" # (incomplete)\n", "\n"), r"\A[-\w ./%:,+^\n]*\Z")
                 self.assertNotIn("hacked", command)
 
@@ -352,6 +353,29 @@ class Hostile(Report):
         self.assertEqual(self.commands({"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
                                         "device": {"name": "a CPU", "cpu": "a CPU"}}),
                          ["dpr recurse fib -d cpu --size 9 --engine all --json"])
+
+    def test_commands_of_files_that_kept_their_regret_alone(self):
+        """The strategies that were compared, and the wisdom, are known if the file says so."""
+        rows = [{"op": op, "dtype": "f32", "count": n, "mode": mode, "cache": "cold", "memory": "pinned", "winner": "a",
+                 "chosen": "b", "regret_percent": 1}
+                for op in ("sum", "max") for n in (1, 4096) for mode in ("graph", "stream")]
+        command = "dpr bench -o sum,max -t f32 -n 2^0,2^12 -m graph,stream -c cold --memory pinned -a 1% -b 60s -f json"
+        self.assertEqual(self.commands(document([], regret=rows, device={"name": "H", "kind": "gpu"})),
+                         [f"{command} # (incomplete)"])
+        for wisdom, first in (("none", "DPR_WISDOM=none "), ("/a/b.wisdom", "DPR_WISDOM=/a/b.wisdom "), ("a b", "")):
+            settings = {"accuracy": 0.01, "budget_seconds": 60, "wisdom": wisdom}
+            self.assertEqual(self.commands(document([], regret=rows, device={"name": "H"}, settings=settings)),
+                             [f"{first}{command} # (incomplete)"])
+
+    def test_commands_have_settings(self):
+        def of(settings, *rows):
+            return self.commands(document(rows, device={"name": "H"}, settings=settings))[0]
+        self.assertEqual(of({"wisdom": "none"}, row()),
+                         "DPR_WISDOM=none dpr bench -o sum -t f32 -n 2^10 -s cpu.simd -m blocking -c cold -f json")
+        self.assertEqual(of({"offsets": "i64"}, row(segments="ones")), "dpr bench --segments ones --offsets i64 -o sum "
+                         "-t f32 -n 2^10 -s cpu.simd -m blocking -c cold -f json")
+        for wrong in ({"wisdom": "$(touch hacked)"}, {"offsets": "a b"}):
+            self.assertTrue(of(wrong, row()).endswith(" -f json # (incomplete)"))
 
     def test_commands_that_lack_something_say_so(self):
         for rows in ([row(op="rm -rf $HOME"), row()], [row(block=256), row(block=512)]):
