@@ -166,9 +166,9 @@ void case_put_choices(html *h, const result *one, const case_choice *choices, si
 
 void case_open(page *p, const result_case *c, int open) {
     char name[RESULT_NAME];
-    html_put(&p->h, "<details class=\"case\"%s><summary>", open ? " open" : "");
+    html_put(&p->h, "<details class=\"case\"%s><summary><h3>", open ? " open" : "");
     html_text(&p->h, result_case_name(c->rows[0], name));
-    html_put(&p->h, "</summary>\n");
+    html_put(&p->h, "</h3></summary>\n");
 }
 
 void case_close(page *p) {
