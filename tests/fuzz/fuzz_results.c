@@ -47,7 +47,9 @@ static void check_page(const results *r) {
 static void show(const char *path) {
     results r = {.at = NULL};
     fuzz_listen();
-    const int code = page_results_read(&r, path);
+    int code = page_results_read(&r, path);
+    if (code == CLI_OK)
+        code = page_results_complete(&r);
     const char *message = fuzz_heard();
     if (code == CLI_OK)
         check_page(&r);

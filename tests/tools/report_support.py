@@ -36,7 +36,7 @@ def hostile_documents(text):
     shaped = [{**r, "segments": text} for r in rows]
     regret = [{**rows[0], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 7},
               {**rows[1], "winner": text, "chosen": text, "winner_us": 1, "chosen_us": 2, "regret_percent": 70}]
-    common = {"version": text, "commit": text, "device": {"name": text, "kind": text, "cpu": text},
+    common = {"settings": {"wisdom": text, "offsets": text}, "version": text, "commit": text, "device": {"name": text, "kind": text, "cpu": text},
               "ended_early": text, "definitions": {text: text}, "left_out": [{"why": text}], "regret": regret,
               "launches": [{"launch": text, "median_us": 1, "text": text}] * 2, "recursion": text, "input": text,
               "pools": [{"asked": 1, "pending": 64, "median_us": 1, "error": text},

@@ -5,12 +5,14 @@ import json
 import os
 import re
 import subprocess
+import time
 import unittest
 
 from report_support import HAS_GNUPLOT, RESULTS, TEXTS, Report, document, hostile_documents, row
 from support import DPR, SOURCE, run, small_cache
 
 SECTIONS = ("machines", "sizes", "regret", "peers", "ladder", "nested", "shapes", "recursions", "cpu", "reproduce")
+PLOTTED = SECTIONS[1:8]
 
 
 class Results(Report):
@@ -32,6 +34,60 @@ class Results(Report):
         self.assertEqual(policy, base64.b64encode(hashlib.sha256(script.encode()).digest()).decode())
         self.assertIn("default-src 'none'", out)
         self.assertNotRegex(out, r"https?://")
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_each_section_of_the_project_has_its_plots(self):
+        _, out = self.page_of_all()
+        self.assertNotIn("plots are left out", out)
+        for name in PLOTTED:
+            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
+            self.assertTrue('<svg class="plot"' in section, name)
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_each_section_has_a_share_of_the_plots(self):
+        """However many plots the sections before it have."""
+        many = [row("a", n, op=f"op{i}") for i in range(300) for n in (1024, 2048)]
+        regret = [{**row("a", n, op="sum"), "regret_percent": 1} for n in (1024, 2048)]
+        few = [document(many, regret=regret), document([{**r, "subject": "dpr", "ratio": 1} for r in many],
+                                                       benchmark="dpr peers"),
+               document([row("a", share=0.5)], benchmark="dpr bench --ladder"),
+               document([row("a")], benchmark="dpr bench --nested"),
+               document([row(segments="ones")]),
+               {"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
+                "engines": [{"engine": "cpu", "ran": "cpu", "seconds": 1, "right": True}]}]
+        _, out = self.of(few)
+        self.assertIn("plots are left out", out)
+        for name in PLOTTED:
+            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
+            self.assertTrue('<svg class="plot"' in section, name)
+
+    @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
+    def test_each_mode_has_a_heat_map_of_its_regret(self):
+        _, out = self.page_of_all()
+        self.assertFalse("The plot is left out" in out)
+        names = self.good("report", *RESULTS, "--list").split()
+        for name in ("regret-graph-h100-tuned", "regret-blocking-h200-estimated", "regret-stream-pinned-h200-tuned",
+                     "regret-h200-gpu", "ladder-h100-ladder-24", "nested-h200-nested", "recursions-h200-recursion"):
+            self.assertIn(name, names)
+        rows = [row("a", 1 << i, mode=mode, op=f"op{k}", regret_percent=i) for i in (3, 5) for k in range(30)
+                for mode in ("graph", "stream", "blocking")]
+        page, out = self.of(document([], regret=rows))
+        maps = re.findall(r"<figcaption>(Regret in percent[^<]*)", out)
+        self.assertEqual([title.split(", ")[-1] for title in maps], ["graph", "stream", "blocking"])
+        tables = [t for t in page.tables if t[0] == ["case", "2^3", "2^5"]]
+        self.assertEqual([len(t) for t in tables], [31] * 3)
+        self.assertEqual(tables[1][30], ["op29 of f32", "3", "5"])
+
+    def test_regret_of_more_modes_than_there_are_is_one_map(self):
+        rows = [row("a", mode=f"mode{i}", regret_percent=1) for i in range(9)]
+        page, _ = self.of(document([], regret=rows))
+        table = next(t for t in page.tables if t[0] == ["case", "2^10"])
+        self.assertEqual([line[0] for line in table[1:]], [f"sum of f32, mode{i}, cold" for i in range(9)])
+
+    def test_columns_of_one_table_have_names_of_their_own(self):
+        page, _ = self.page_of_all()
+        for table in page.tables:
+            self.assertEqual(len(set(table[0])), len(table[0]), table[0])
 
     def test_tables_have_names_and_headings(self):
         page, out = self.page_of_all()
@@ -85,7 +141,7 @@ class Results(Report):
         table = next(t for t in page.tables if t[0][0] == "elements" and t[0][-1] == "a CPU, two.json")
         self.assertEqual(table[1][1:], ["1", "2", "3"])
         for file in files[:2]:
-            self.assertIn(f"<th scope=\"row\" data-v=\"{files.index(file)}\">{file}", out)
+            self.assertIn(f"<th scope=row data-v={files.index(file)}>{file}", out)
 
     def test_results_of_one_file_are_apart(self):
         page, _ = self.of([document([row("a", n, us, chosen=True) for n in (1024, 2048)]) for us in (1, 2)])
@@ -122,7 +178,7 @@ class Results(Report):
         table = next(t for t in page.tables if t[0] == ["elements", "a"])
         self.assertEqual([line[1] for line in table[1:]], ["0.000123", "0.00457", "0.0568", "1.235", "1234568"])
         for us in times:
-            self.assertIn(f'<td data-v="{us:.15g}">', out)
+            self.assertIn(f"<td data-v={us:.15g}>", out)
         self.assertIn("<td>2", out)  # what is whole has no second number
         pools = [{"asked": n, "pending": n, "median_us": 1} for n in (1234567, 12345678)]
         page, _ = self.of({"benchmark": "dpr bench --nested", "pools": pools})
@@ -266,6 +322,7 @@ class Hostile(Report):
             commands = re.findall(r"<pre><code>(.*?)</code></pre>", out, re.S)
             self.assertTrue(commands)
             for command in commands:
+                command = re.sub("(?m)^DPR_WISDOM=", "", command)
                 self.assertRegex(command.replace(" # (incomplete)\n", "\n"), r"\A[-\w ./%:,+^\n]*\Z")
                 self.assertNotIn("hacked", command)
 
@@ -296,6 +353,29 @@ class Hostile(Report):
         self.assertEqual(self.commands({"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
                                         "device": {"name": "a CPU", "cpu": "a CPU"}}),
                          ["dpr recurse fib -d cpu --size 9 --engine all --json"])
+
+    def test_commands_of_files_that_kept_their_regret_alone(self):
+        """The strategies that were compared, and the wisdom, are known if the file says so."""
+        rows = [{"op": op, "dtype": "f32", "count": n, "mode": mode, "cache": "cold", "memory": "pinned", "winner": "a",
+                 "chosen": "b", "regret_percent": 1}
+                for op in ("sum", "max") for n in (1, 4096) for mode in ("graph", "stream")]
+        command = "dpr bench -o sum,max -t f32 -n 2^0,2^12 -m graph,stream -c cold --memory pinned -a 1% -b 60s -f json"
+        self.assertEqual(self.commands(document([], regret=rows, device={"name": "H", "kind": "gpu"})),
+                         [f"{command} # (incomplete)"])
+        for wisdom, first in (("none", "DPR_WISDOM=none "), ("/a/b.wisdom", "DPR_WISDOM=/a/b.wisdom "), ("a b", "")):
+            settings = {"accuracy": 0.01, "budget_seconds": 60, "wisdom": wisdom}
+            self.assertEqual(self.commands(document([], regret=rows, device={"name": "H"}, settings=settings)),
+                             [f"{first}{command} # (incomplete)"])
+
+    def test_commands_have_settings(self):
+        def of(settings, *rows):
+            return self.commands(document(rows, device={"name": "H"}, settings=settings))[0]
+        self.assertEqual(of({"wisdom": "none"}, row()),
+                         "DPR_WISDOM=none dpr bench -o sum -t f32 -n 2^10 -s cpu.simd -m blocking -c cold -f json")
+        self.assertEqual(of({"offsets": "i64"}, row(segments="ones")), "dpr bench --segments ones --offsets i64 -o sum "
+                         "-t f32 -n 2^10 -s cpu.simd -m blocking -c cold -f json")
+        for wrong in ({"wisdom": "$(touch hacked)"}, {"offsets": "a b"}):
+            self.assertTrue(of(wrong, row()).endswith(" -f json # (incomplete)"))
 
     def test_commands_that_lack_something_say_so(self):
         for rows in ([row(op="rm -rf $HOME"), row()], [row(block=256), row(block=512)]):
@@ -343,8 +423,25 @@ class Hostile(Report):
         self.assertLess(len(out), 4e6)
         _, out = self.of({**document([row(f"s{i}", i) for i in range(20000)]), "benchmark": "dpr bench --ladder"})
         self.assertIn("The table is cut: 18000 more rows are in the file.", out)
-        self.of([{"benchmark": "cpu", "device": f"d{i}"} for i in range(5000)])
         self.of([document([row(count=i + 1), row(count=i + 2)], device={"name": f"d{i}"}) for i in range(300)])
+
+    def test_huge_number_of_documents(self):
+        """The time is about linear: these take seconds, and would take minutes if each document looked at all others."""
+        short = [{"op": "sum", "count": n, "median_us": 1, "gb_per_s": 1, "ok": True, "chosen": True} for n in (1, 2)]
+        for documents in ([{"benchmark": "cpu", "device": f"d{i}"} for i in range(100000)],
+                          [{"benchmark": "cpu", "device": {"name": "d", "sm_count": i % 30}} for i in range(50000)],
+                          [{"benchmark": "dpr bench", "rows": short}] * 16000,
+                          [{"benchmark": "dpr bench", "rows": [{**short[0], "segments": "ones"}]}] * 16000):
+            path = self.save("result.json", documents)
+            begin = time.monotonic()
+            self.assertEqual(run("report", path, "-O", f"{self.folder}/page.html")[0], 0)
+            self.assertLess(time.monotonic() - begin, 60)
+
+    def test_more_devices_of_a_name_than_are_told_apart(self):
+        documents = [{"benchmark": "cpu", "device": {"name": "d", "sm_count": i}} for i in range(33)]
+        self.of(documents[:32] * 2)
+        self.bad("result.json: has a device 'd' with other facts than the 32 of that name before it", "report",
+                 self.save("result.json", documents))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """dpr report: its plots, in the page and alone."""
+import json
 import os
 import re
 import signal
@@ -8,6 +9,19 @@ import xml.etree.ElementTree as ElementTree
 
 from report_support import HAS_GNUPLOT, RESULTS, TEXTS, Page, Report, document, hostile_documents, row
 from support import DPR, SOURCE, run
+
+
+def points_of(data):
+    """The points of a path."""
+    x, y, points = 0.0, 0.0, []
+    for command, text in re.findall(r"([MlhvZz])([^A-Za-z]*)", data):
+        numbers = [float(n) for n in re.findall(r"-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)", text)]
+        while numbers:
+            across = 0 if command == "v" else numbers.pop(0)
+            down = 0 if command == "h" else numbers.pop(0)
+            x, y = (across, down) if command == "M" else (x + across, y + down)
+            points.append((round(x, 1), round(y, 1)))
+    return points
 
 
 class Plots(Report):
@@ -41,7 +55,7 @@ class Plots(Report):
     def test_one_plot(self):
         svg = self.good("report", self.FILE, "--svg", self.NAME)
         names = {e.tag.partition("}")[2] for e in ElementTree.fromstring(svg).iter()}
-        self.assertTrue({"title", "desc", "path", "use", "text"} <= names, names)
+        self.assertTrue({"title", "desc", "path", "marker", "text"} <= names, names)
         self.assertIn("coop.cluster", svg)
         path = f"{self.folder}/plot.png"
         self.good("report", self.FILE, "--png", self.NAME, "-O", path)
@@ -50,11 +64,12 @@ class Plots(Report):
         self.assertEqual(os.listdir(self.folder), ["plot.png"])
 
     def plot(self, path, name, *more, **kwargs):
-        """The texts of a plot, and how many symbols its series have."""
+        """The texts of a plot, and how many symbols its series have: points of lines that have markers."""
         svg = ElementTree.fromstring(self.good("report", path, "--svg", name, *more, **kwargs))
         tag = "{http://www.w3.org/2000/svg}"
         return ([e.text for e in svg.iter(f"{tag}text")],
-                {g.get("class"): len(g.findall(f"{tag}use")) for g in svg.iter(f"{tag}g")})
+                {g.get("class"): sum(len(points_of(path.get("d"))) for path in g.findall(f"{tag}path")
+                                     if "p" in path.get("class").split()) for g in svg.iter(f"{tag}g")})
 
     @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
     def test_plots_side_by_side_have_the_same_axes(self):
@@ -64,6 +79,24 @@ class Plots(Report):
         one, two = (self.plot(path, f"bandwidth-sum-of-f32-blocking-cold-cache{n}")[0] for n in ("", "-2"))
         self.assertEqual(one, two)
         self.assertIn("3000", one)
+
+    def test_paths(self):
+        """gnuplot's coordinates, in tenths, whichever way the path goes; and a line through its points has them."""
+        line = "M9,9 M78.69,263.25 L512.7,263.2 L512.7,19.5 L-0.04,-19.96 L-0.5,0.06 M1,2 L1,2 M3,4 "
+        symbols = "".join(f"<use xlink:href='#p' transform='translate({at}) scale(4.88)'/>"
+                          for at in ("1.5,2", "1.5,3", "4,3"))
+        marked = "<path d='M1.5,2 L1.5,3L4,3 '/>"
+        env = self.without_gnuplot("[ \"$1\" = --version ] && exit 0\nwhile read -r x; do :; done\n"
+                                   f"cat <<'E'\n<svg><path d='{line}'/><g id='gnuplot_plot_3'>{marked}{symbols}</g>"
+                                   f"<g id='gnuplot_plot_4'><use transform='translate(5,6)'/><polygon points = '1,2 3,2 3,4 1,4 '/></g></svg>\nE")
+        env["PATH"] += ":/bin:/usr/bin"
+        svg = self.good("report", self.FILE, "--svg", self.NAME, env=env)
+        found = re.findall(r'<path class="([^"]*)" d="([^"]*)"/>', svg[svg.index("</defs>"):])
+        self.assertEqual([name for name, _ in found], ["a", "l p", "f", "p"])
+        self.assertEqual(points_of(found[0][1]), [(78.7, 263.3), (512.7, 263.2), (512.7, 19.5), (0.0, -20.0),
+                                                  (-0.5, 0.1), (1.0, 2.0), (1.0, 2.0)])
+        self.assertEqual(found[1][1], "M1.5 2v1h2.5")
+        self.assertEqual([data for _, data in found[2:]], ["M1 2h2v2h-2z", "M5 6h0"])
 
     @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
     def test_rows_without_a_count_are_not_drawn(self):
@@ -197,6 +230,23 @@ class Plots(Report):
         self.assertEqual(code, 1)
         self.assertIn("standard output cannot be written", err)
         self.bad("cannot be written", "report", self.FILE, "-O", f"{self.folder}/none/page.html")
+
+    def test_no_input_is_overwritten(self):
+        """By its name, another path, or a link of either kind."""
+        data = json.dumps(document([row()])).encode()
+        path, other = self.save("result.json", data), self.save("other.json", document([row()]))
+        os.symlink(path, f"{self.folder}/symbolic")
+        os.link(path, f"{self.folder}/hard")
+        os.mkdir(f"{self.folder}/more")
+        for output in (path, f"{self.folder}/more/../result.json", f"{self.folder}/symbolic", f"{self.folder}/hard"):
+            for more in ((), ("--svg", "x")):
+                self.bad(f"--output: '{output}' would be overwritten: it is the same file as the input '{path}'",
+                         "report", other, path, "-O", output, *more, expect=2)
+        with open(path, "rb") as f:
+            self.bad("it is the same file as the input '-'", "report", "-", "-O", path, expect=2, stdin_file=f)
+        with open(path, "rb") as f:
+            self.assertEqual(f.read(), data)
+        self.assertTrue(os.path.islink(f"{self.folder}/symbolic"))
 
     def test_output_is_replaced(self):
         path = self.save("page.html", b"old")

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -54,6 +55,22 @@ static int parse(int argc, char **argv, request *r, int *first) {
     return cli_parse(argc, argv, &help, options, first);
 }
 
+static int get_stat(const char *file, struct stat *s) {
+    return strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, s) : stat(file, s);
+}
+
+/* Fails if the output is one of the inputs, by whatever name. Writing to a device or a pipe overwrites nothing. */
+static int check_output(const char *output, int files, char *const *names) {
+    struct stat out, in;
+    if (!output || stat(output, &out) != 0 || !S_ISREG(out.st_mode))
+        return CLI_OK;
+    for (int i = 0; i < files; i++)
+        if (get_stat(names[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+            return cli_usage("--output: '%s' would be overwritten: it is the same file as the input '%s'", output,
+                             names[i]);
+    return CLI_OK;
+}
+
 static int check(const request *r, int files, char *const *names) {
     int inputs = 0;
     for (int i = 0; i < files; i++)
@@ -66,7 +83,7 @@ static int check(const request *r, int files, char *const *names) {
         return cli_usage("--svg, --png and --list exclude each other");
     if (r->png && !r->file.name && isatty(STDOUT_FILENO))
         return cli_usage("--png: a terminal cannot show the picture: name a file with --output");
-    return CLI_OK;
+    return check_output(r->file.name, files, names);
 }
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------- */
@@ -85,9 +102,8 @@ static int write_svg(void *user, FILE *f, int format) {
     int failed = html_begin(&h) != 0;
     (void)format;
     if (!failed && picture) {
-        svg_write(&h, r->one, picture, 1);
+        failed = svg_write(&h, r->one, picture, 1) != 0;
         fwrite(h.text, 1, html_place(&h), f);
-        failed = html_failed(&h);
     }
     html_free(&h);
     return failed ? -1 : 0;
@@ -171,7 +187,8 @@ int command_report(int argc, char **argv) {
     code = check(&r, argc - first, argv + first);
     for (int i = first; i < argc && code == CLI_OK; i++)
         code = page_results_read(&r.results, argv[i]);
-    page_results_label(&r.results);
+    if (code == CLI_OK)
+        code = page_results_complete(&r.results);
     if (code == CLI_OK)
         code = make(&r);
     page_free(&r.page);

@@ -54,11 +54,12 @@ double case_ratio(const result_row *row) {
     return row->ratio;
 }
 
-int case_has(const result_case *c, size_t number) {
-    for (size_t i = 0; i < c->count; i++)
-        if (c->rows[i]->result == number)
-            return 1;
-    return 0;
+result_case case_of_result(const result_case *c, size_t i) {
+    size_t end = i;
+    if (i == 0 || c->rows[i - 1]->result != c->rows[i]->result)
+        while (end < c->count && c->rows[end]->result == c->rows[i]->result)
+            end++;
+    return (result_case){.rows = c->rows + i, .count = end - i};
 }
 
 /* "2^20"; of a shape "zipf, 2^20". */
@@ -70,16 +71,16 @@ static const char *name_row(const result_row *row, char text[GRID_NAME]) {
     return text;
 }
 
-void case_fill(grid *g, const result_case *c, size_t number, case_value value) {
+void case_fill(grid *g, const result_case *own, case_value value) {
     char name[GRID_NAME];
-    for (size_t i = 0; i < c->count; i++) {
-        const result_row *row = c->rows[i];
-        if (row->result != number || (isnan(value(row)) && row->ok))
+    for (size_t i = 0; i < own->count; i++) {
+        const result_row *row = own->rows[i];
+        if (isnan(value(row)) && row->ok)
             continue;
         const int at = grid_row_of(g, name_row(row, name), *row->shape ? NAN : row->count);
         grid_set(g, at, grid_column_of(g, name_column(row, name)), page_cell(row, value(row)));
     }
-    if (c->count && !*c->rows[0]->shape)
+    if (own->count && !*own->rows[0]->shape)
         grid_sort(g);
 }
 
@@ -112,13 +113,13 @@ static int compare_counts(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-size_t case_choices(const result_case *c, size_t number, case_choice choices[CASE_CHOICES], size_t *left_out) {
-    const result_row **chosen = calloc(c->count + 1, sizeof(const result_row *));
+size_t case_choices(const result_case *own, case_choice choices[CASE_CHOICES], size_t *left_out) {
+    const result_row **chosen = calloc(own->count + 1, sizeof(const result_row *));
     size_t rows = 0, n = 0;
     *left_out = 0;
-    for (size_t i = 0; chosen && i < c->count; i++)
-        if (c->rows[i]->result == number && c->rows[i]->chosen && c->rows[i]->count >= 0)
-            chosen[rows++] = c->rows[i];
+    for (size_t i = 0; chosen && i < own->count; i++)
+        if (own->rows[i]->chosen && own->rows[i]->count >= 0)
+            chosen[rows++] = own->rows[i];
     if (chosen)
         qsort(chosen, rows, sizeof(const result_row *), compare_counts);
     for (size_t i = 0; i < rows; i++) {
@@ -165,9 +166,9 @@ void case_put_choices(html *h, const result *one, const case_choice *choices, si
 
 void case_open(page *p, const result_case *c, int open) {
     char name[RESULT_NAME];
-    html_put(&p->h, "<details class=\"case\"%s><summary>", open ? " open" : "");
+    html_put(&p->h, "<details class=\"case\"%s><summary><h3>", open ? " open" : "");
     html_text(&p->h, result_case_name(c->rows[0], name));
-    html_put(&p->h, "</summary>\n");
+    html_put(&p->h, "</h3></summary>\n");
 }
 
 void case_close(page *p) {

@@ -16,8 +16,8 @@ void palette_fill(palette *colours, const results *r, result_kind kind);
 /* The colours of a grid's columns. */
 void palette_of(const palette *colours, const grid *g, int out[GRID_COLUMNS]);
 
-/* Whether the case has rows of the result. */
-int case_has(const result_case *c, size_t number);
+/* The rows of a case that one result has, which are together: those from row i on; none if row i is not its first. */
+result_case case_of_result(const result_case *c, size_t i);
 
 /* The value of a row that a grid shows. */
 typedef double (*case_value)(const result_row *row);
@@ -26,7 +26,7 @@ double case_rate(const result_row *row);
 double case_ratio(const result_row *row);
 
 /* Values of the rows of one result, by size and subject; with the shape, if they have one, by shape and subject. */
-void case_fill(grid *g, const result_case *c, size_t number, case_value value);
+void case_fill(grid *g, const result_case *own, case_value value);
 
 /* The least and the greatest value and size of all results, so that plots side by side have the same axes. `rule` is
  * the greatest rule of these plots, which is on the axes, too. NAN: there is none. */
@@ -39,8 +39,8 @@ typedef struct case_choice {
     const char *strategy;
 } case_choice;
 
-/* Returns how many there are; *left_out is how many larger sizes had no room. */
-size_t case_choices(const result_case *c, size_t number, case_choice choices[CASE_CHOICES], size_t *left_out);
+/* The choices of one result. Returns how many there are; *left_out is how many larger sizes had no room. */
+size_t case_choices(const result_case *own, case_choice choices[CASE_CHOICES], size_t *left_out);
 size_t case_crossovers(const case_choice *choices, size_t n, double places[CASE_CHOICES]);
 
 /* A sentence with the choices of a result. */

@@ -48,14 +48,14 @@ static void put_legend(page *p, const grid *g, const plot_look *look) {
     html_put(&p->h, "</ul>\n");
 }
 
-size_t page_result_number(const page *p, const result *one) {
-    return result_group_begin(p->r, (size_t)(one - p->r->at)) + 1;
+size_t page_result_number(const result *one) {
+    return result_group_begin(one) + 1;
 }
 
 static void put_origin(page *p, const page_figure *figure, const plot *drawn) {
     html_put(&p->h, "<p class=\"from\">The values are from ");
     if (figure->from) {
-        html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(p, figure->from));
+        html_put(&p->h, "<a href=\"#r%zu\">", page_result_number(figure->from));
         html_text(&p->h, result_file(figure->from));
         html_put(&p->h, "</a>, ");
         html_text(&p->h, figure->from->device);
@@ -75,7 +75,17 @@ static void put_left_out(page *p, const page_figure *figure, size_t left_out_bef
                  "%d.</p>\n",
                  figure->g->rows, PLOT_LINES);
     else if (p->plots.left_out > left_out_before)
-        html_put(&p->h, "<p class=\"note\">The plot is left out, because a page has at most %d.</p>\n", PLOT_MOST);
+        html_put(&p->h,
+                 "<p class=\"note\">The plot is left out, because a page has at most %d, and each section a share of "
+                 "them.</p>\n",
+                 PLOT_MOST);
+}
+
+const char *page_plot_name(const char *what, const result *one, char text[PLOT_NAME]) {
+    const char *slash = strrchr(result_file(one), '/'), *file = slash ? slash + 1 : result_file(one);
+    const char *end = strrchr(file, '.');
+    snprintf(text, PLOT_NAME, "%.30s-%.*s", what, end ? (int)(end - file) : PLOT_NAME, file);
+    return text;
 }
 
 void page_show(page *p, const page_figure *figure) {
@@ -253,17 +263,18 @@ static const struct {
     const char *id, *title;
     int (*has)(const results *r);
     void (*write)(page *p);
+    int has_plots;
 } sections[] = {
-    {"machines", "Results and devices", has_any, section_machines},
-    {"sizes", "Time and bandwidth against size", has_sizes, section_sizes},
-    {"regret", "Regret of the planner's choices", has_regret, section_regret},
-    {"peers", "Next to other libraries", has_peers, section_peers},
-    {"ladder", "The ladder", has_ladder, section_ladder},
-    {"nested", "Nested launches and pools", has_nested, section_nested},
-    {"shapes", "Segments and axes", has_shapes, section_shapes},
-    {"recursions", "Recursion engines", has_recursions, section_recursions},
-    {"cpu", "CPU next to OpenMP", has_cpu, section_cpu},
-    {"reproduce", "How to reproduce each figure", has_any, section_reproduce},
+    {"machines", "Results and devices", has_any, section_machines, 0},
+    {"sizes", "Time and bandwidth against size", has_sizes, section_sizes, 1},
+    {"regret", "Regret of the planner's choices", has_regret, section_regret, 1},
+    {"peers", "Next to other libraries", has_peers, section_peers, 1},
+    {"ladder", "The ladder", has_ladder, section_ladder, 1},
+    {"nested", "Nested launches and pools", has_nested, section_nested, 1},
+    {"shapes", "Segments and axes", has_shapes, section_shapes, 1},
+    {"recursions", "Recursion engines", has_recursions, section_recursions, 1},
+    {"cpu", "CPU next to OpenMP", has_cpu, section_cpu, 0},
+    {"reproduce", "How to reproduce each figure", has_any, section_reproduce, 0},
 };
 enum { SECTIONS = sizeof sections / sizeof *sections };
 
@@ -306,10 +317,19 @@ static void put_navigation(page *p) {
     html_put(&p->h, "</ul></nav>\n");
 }
 
+/* Plots that later sections have a right to. */
+static size_t later_shares(const page *p, size_t i) {
+    size_t shares = 0;
+    while (++i < SECTIONS)
+        shares += sections[i].has_plots && sections[i].has(p->r);
+    return PLOT_SHARE * shares;
+}
+
 static void put_sections(page *p) {
     for (size_t i = 0; i < SECTIONS; i++) {
         if (!sections[i].has(p->r))
             continue;
+        p->plots.reserved = later_shares(p, i);
         html_put(&p->h, "<section id=\"%s\" aria-labelledby=\"%s-h\"><h2 id=\"%s-h\">%s</h2>\n", sections[i].id,
                  sections[i].id, sections[i].id, sections[i].title);
         sections[i].write(p);
@@ -353,9 +373,8 @@ int page_finish(const page *p, char *pictures, FILE *f) {
             continue;
         failed = html_begin(&drawn) != 0;
         if (!failed) {
-            svg_write(&drawn, one, picture, 0);
+            failed = svg_write(&drawn, one, picture, 0) != 0;
             fwrite(drawn.text, 1, html_place(&drawn), f);
-            failed = html_failed(&drawn);
         }
         html_free(&drawn);
     }

@@ -33,6 +33,9 @@ typedef struct page_figure {
     plot_look look;
 } page_figure;
 
+/* "regret-h200-tuned": what a plot shows, and its file without the folders and the ending. The text is returned. */
+const char *page_plot_name(const char *what, const result *one, char text[PLOT_NAME]);
+
 /* A grid with its plot, the legend, where it comes from, and its table. */
 void page_show(page *p, const page_figure *figure);
 
@@ -40,7 +43,7 @@ void page_show(page *p, const page_figure *figure);
 void page_warn(page *p, const result *one);
 
 /* The number in the id of the place where readers find how a result was made: that of the first of its group. */
-size_t page_result_number(const page *p, const result *one);
+size_t page_result_number(const result *one);
 
 /* A row's time or rate with its marks. */
 grid_cell page_cell(const result_row *row, double value);

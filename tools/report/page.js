@@ -2,8 +2,8 @@
 // Buttons in the headings of tables sort their rows: numbers as numbers, and cells without a value at the end.
 (() => {
   const value = (cell) => {
-    const text = cell.textContent;
-    const number = Number.parseFloat(cell.dataset.v ?? text);
+    const text = cell.textContent.trim();
+    const number = /^2\^\d+$/.test(text) ? 2 ** text.slice(2) : Number.parseFloat(cell.dataset.v ?? text);
     return text === "-" ? null : Number.isNaN(number) || cell.classList.contains("t") ? text : number;
   };
   const compare = (a, b) =>
@@ -38,6 +38,29 @@
       for (const one of cases) one.open = open;
     });
   }
+
+  // Paper has all parts. Those that were closed are closed again afterwards.
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = Array.from(document.querySelectorAll("details:not([open])"));
+    for (const one of closed) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+  });
+
+  // The keyboard stops at tables that scroll, and at no others.
+  const watcher = new ResizeObserver((entries) => {
+    for (const { target: box } of entries) {
+      const scrolls = box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight;
+      const marks = { tabindex: "0", role: "group", "aria-label": `Table: ${box.querySelector("caption").textContent}` };
+      for (const [name, value] of Object.entries(marks))
+        if (scrolls) box.setAttribute(name, value);
+        else box.removeAttribute(name);
+    }
+  });
+  for (const box of document.querySelectorAll(".wide")) watcher.observe(box);
+
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let at = target || null; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;

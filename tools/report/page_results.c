@@ -139,33 +139,15 @@ static int count_facts(const result *one) {
     return n;
 }
 
-static int number_device(result *one, int number) {
+/* Puts a number behind the name. */
+static int number_device(result *one) {
     enum { LONGEST = 160 };
     one->numbered = malloc(LONGEST);
     if (!one->numbered)
         return cli_error("out of memory");
-    snprintf(one->numbered, LONGEST, "%.140s (%d)", one->device, number);
+    snprintf(one->numbered, LONGEST, "%.140s (%zu)", one->device, one->namesake + 1);
     one->device = one->numbered;
     return CLI_OK;
-}
-
-/* Gives a document the device of those before it that has its name and its facts, or the next number. */
-static int name_device(const results *r, result *one) {
-    int others = 0;
-    for (size_t i = 0; i < r->count; i++) {
-        result *model = &r->at[i];
-        if (!model->is_model || strcmp(device_of(model->document), one->device) != 0)
-            continue;
-        others++;
-        if (!is_same_device(model, one))
-            continue;
-        one->is_model = count_facts(one) > count_facts(model);
-        model->is_model = !one->is_model;
-        const char *end = model->numbered ? strrchr(model->numbered, '(') : NULL;
-        return end ? number_device(one, (int)strtol(end + 1, NULL, 10)) : CLI_OK;
-    }
-    one->is_model = 1;
-    return others ? number_device(one, others + 1) : CLI_OK;
 }
 
 static int kind_of(const cJSON *document) {
@@ -189,9 +171,8 @@ static int add_document(results *r, const char *file, const cJSON *document) {
     r->at = more;
     r->at[r->count] = (result){
         .file = document_name(file), .kind = (result_kind)kind, .document = document, .device = device_of(document)};
-    const int code = name_device(r, &r->at[r->count]);
     r->count++;
-    return code == CLI_OK ? read_rows(&r->at[r->count - 1], r->count - 1) : code;
+    return read_rows(&r->at[r->count - 1], r->count - 1);
 }
 
 /* Keeps the document until page_results_free(). */
@@ -221,22 +202,6 @@ int page_results_read(results *r, const char *file) {
     return code;
 }
 
-static const char *base_of(const char *file) {
-    const char *slash = strrchr(file, '/');
-    return slash ? slash + 1 : file;
-}
-
-void page_results_label(results *r) {
-    for (size_t i = 0; i < r->count; i++) {
-        result *one = &r->at[i];
-        const char *base = base_of(one->file);
-        size_t k = 0;
-        while (k < r->count && (r->at[k].file == one->file || strcmp(base_of(r->at[k].file), base) != 0))
-            k++;
-        one->label = k < r->count ? one->file : base;
-    }
-}
-
 void page_results_free(results *r) {
     for (size_t i = 0; i < r->count; i++) {
         free(r->at[i].rows);
@@ -249,17 +214,76 @@ void page_results_free(results *r) {
     *r = (results){.at = NULL};
 }
 
+/* ---- All documents together ------------------------------------------------------------------------------------- */
+
 static double own_read_rate(const result *one) {
     const double rate = positive(one->document, "read_gb_per_s");
     return isfinite(rate) ? rate : positive(json_member(one->document, "reference"), "read_gb_per_s");
 }
 
-double result_best_rate(const results *r, const char *device) {
-    double best = NAN;
-    for (size_t i = 0; i < r->count; i++)
-        if (strcmp(r->at[i].device, device) == 0)
-            best = fmax(best, own_read_rate(&r->at[i]));
-    return best;
+/* The devices of one name. */
+enum { MOST_NAMESAKES = 32 };
+typedef struct namesakes {
+    const result *model[MOST_NAMESAKES]; /* of a device's documents, the one with the most facts */
+    double best_rate[MOST_NAMESAKES];
+    size_t count;
+} namesakes;
+
+/* The number of the document's device, which is the first one that has its facts. */
+static size_t find_device(namesakes *all, const result *one) {
+    size_t i = 0;
+    while (i < all->count && !is_same_device(all->model[i], one))
+        i++;
+    if (i == MOST_NAMESAKES)
+        return i;
+    if (i == all->count) {
+        all->best_rate[i] = NAN;
+        all->model[all->count++] = one;
+    } else if (count_facts(one) > count_facts(all->model[i])) {
+        all->model[i] = one;
+    }
+    all->best_rate[i] = fmax(all->best_rate[i], own_read_rate(one));
+    return i;
+}
+
+/* Tells the devices of n documents apart, which have the same name. */
+static int name_devices(result *const *documents, size_t n) {
+    namesakes all = {.count = 0};
+    for (size_t i = 0; i < n; i++) {
+        result *one = documents[i];
+        one->namesake = find_device(&all, one);
+        if (one->namesake == MOST_NAMESAKES)
+            return cli_error("%s: has a device '%.100s' with other facts than the %d of that name before it", one->file,
+                             one->device, MOST_NAMESAKES);
+    }
+    for (size_t i = 0; i < n; i++) {
+        documents[i]->best_rate = all.best_rate[documents[i]->namesake];
+        if (documents[i]->namesake && number_device(documents[i]) != CLI_OK)
+            return CLI_FAILED;
+    }
+    return CLI_OK;
+}
+
+static int compare_devices(const void *a, const void *b) {
+    const result *x = *(result *const *)a, *y = *(result *const *)b;
+    const int order = strcmp(x->device, y->device);
+    return order ? order : (x > y) - (x < y);
+}
+
+static int name_all_devices(results *r) {
+    result **documents = calloc(r->count + 1, sizeof(result *));
+    int code = documents ? CLI_OK : cli_error("out of memory");
+    for (size_t i = 0; documents && i < r->count; i++)
+        documents[i] = &r->at[i];
+    if (documents)
+        qsort(documents, r->count, sizeof(result *), compare_devices);
+    for (size_t i = 0, end; i < r->count && code == CLI_OK; i = end) {
+        for (end = i + 1; end < r->count && strcmp(documents[i]->device, documents[end]->device) == 0;)
+            end++;
+        code = name_devices(documents + i, end - i);
+    }
+    free(documents);
+    return code;
 }
 
 static int are_together(const result *a, const result *b) {
@@ -267,22 +291,49 @@ static int are_together(const result *a, const result *b) {
            && strcmp(json_text(a->document, "commit"), json_text(b->document, "commit")) == 0;
 }
 
-size_t result_group_begin(const results *r, size_t i) {
-    while (i > 0 && are_together(&r->at[i - 1], &r->at[i]))
-        i--;
-    return i;
+static const char *base_of(const char *file) {
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
+static const char *label_of(const results *r, const char *file) {
+    const char *base = base_of(file);
+    for (size_t i = 0; i < r->count; i++)
+        if (r->at[i].file != file && strcmp(base_of(r->at[i].file), base) == 0)
+            return file;
+    return base;
+}
+
+int page_results_complete(results *r) {
+    if (name_all_devices(r) != CLI_OK)
+        return CLI_FAILED;
+    for (size_t i = 0; i < r->count; i++) {
+        result *one = &r->at[i];
+        const result *last = i ? one - 1 : NULL;
+        one->label = last && last->file == one->file ? last->label : label_of(r, one->file);
+        one->group = last && are_together(last, one) ? last->group : i;
+    }
+    return CLI_OK;
+}
+
+double result_best_rate(const result *one) {
+    return one->best_rate;
+}
+
+double result_read_rate(const result *one) {
+    const double own = own_read_rate(one);
+    return isfinite(own) ? own : one->best_rate;
+}
+
+size_t result_group_begin(const result *one) {
+    return one->group;
 }
 
 size_t result_group_end(const results *r, size_t i) {
     size_t end = i + 1;
-    while (end < r->count && are_together(&r->at[i], &r->at[end]))
+    while (end < r->count && r->at[end].group == r->at[i].group)
         end++;
     return end;
-}
-
-double result_read_rate(const results *r, const result *one) {
-    const double own = own_read_rate(one);
-    return isfinite(own) ? own : result_best_rate(r, one->device);
 }
 
 const char *result_file(const result *one) {

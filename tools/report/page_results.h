@@ -42,8 +42,10 @@ typedef struct result {
     size_t count;
 
     /* Private. */
-    char *numbered; /* the memory of `device`; NULL: it belongs to the document */
-    int is_model;   /* 1: of the device's documents, the one with the most facts */
+    char *numbered;   /* the memory of `device`; NULL: it belongs to the document */
+    size_t namesake;  /* the number of the device among those of its name */
+    double best_rate; /* of the device; NAN: none */
+    size_t group;     /* the number of the first result of its group */
 } result;
 
 typedef struct results {
@@ -59,8 +61,9 @@ typedef struct results {
  * any case. */
 int page_results_read(results *r, const char *file);
 
-/* Gives the results their labels. Due once, when all files are read. */
-void page_results_label(results *r);
+/* Tells devices of one name apart, and gives the results their labels and groups. CLI_OK, or CLI_FAILED after a
+ * message. Due once, when all files are read. */
+int page_results_complete(results *r);
 void page_results_free(results *r);
 
 /* Members of an object; NULL, "" or NAN where there is none of that kind. Numbers from 1e18 on, which no program
@@ -73,14 +76,13 @@ int json_true(const cJSON *object, const char *key);
 
 /* The rate at which the device reads memory, as the document or another one of the same device has measured it; NAN:
  * none has. */
-double result_read_rate(const results *r, const result *one);
+double result_read_rate(const result *one);
 
 /* The best of the device's; NAN: none. */
-double result_best_rate(const results *r, const char *device);
+double result_best_rate(const result *one);
 
-/* Where the results begin and end that are of the same file, kind, device and commit as result i, and next to each
- * other. */
-size_t result_group_begin(const results *r, size_t i);
+/* Where the results begin and end that are of the same file, kind, device and commit, and next to each other. */
+size_t result_group_begin(const result *one);
 size_t result_group_end(const results *r, size_t i);
 
 /* "h200-gpu.json"; with the folders, if there are several files of that name. */

@@ -275,7 +275,7 @@ static int complete(const grid *g, plot_look *look) {
 }
 
 static void put_script(FILE *f, const grid *g, const plot_look *look) {
-    fprintf(f, "set border 3\nset grid\nset tics nomirror\nset xlabel '%s'\nset ylabel '%s'\n", look->across,
+    fprintf(f, "set border 3\nset grid\nset tics nomirror scale 0\nset xlabel '%s'\nset ylabel '%s'\n", look->across,
             look->upwards);
     if (look->form == PLOT_SIZES) {
         put_size_axis(f, look->left, look->right);
@@ -322,7 +322,7 @@ const plot *plot_add(plots *all, const char *name, const grid *g, const plot_loo
     const int has_lines = look->form != PLOT_SIZES;
     if (!complete(g, &whole) || plot_is_too_long(g, look))
         return NULL;
-    if (all->count == PLOT_MOST) {
+    if (all->count + all->reserved >= PLOT_MOST) {
         all->left_out++;
         return NULL;
     }

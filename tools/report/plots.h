@@ -21,7 +21,7 @@ extern const double plot_levels[PLOT_LEVELS];
 
 /* Series of one plot: columns, and what is added to them. The colours of columns repeat after PLOT_COLOURS, with
  * another dash pattern each time, of which there are PLOT_DASHES. */
-enum { PLOT_COLOURS = 8, PLOT_DASHES = 3, PLOT_NAME = 96, PLOT_MOST = 240 };
+enum { PLOT_COLOURS = 8, PLOT_DASHES = 3, PLOT_NAME = 96 };
 
 typedef struct plot_look {
     plot_form form;
@@ -58,14 +58,18 @@ typedef struct plot {
     size_t place;                          /* of the page's text, where it goes */
 } plot;
 
+/* A page has at most PLOT_MOST plots. Each section leaves PLOT_SHARE of them to each one behind it. */
+enum { PLOT_MOST = 460, PLOT_SHARE = 20 };
+
 typedef struct plots {
     plot at[PLOT_MOST];
     size_t count;
-    size_t left_out; /* of more than PLOT_MOST */
+    size_t reserved; /* for sections behind this one; at most PLOT_MOST */
+    size_t left_out; /* had no room */
     int failed;      /* 1: memory has run out */
 } plots;
 
-/* Adds a plot of the grid, whose name is made of `name`. NULL if there are too many, or there is nothing to draw. */
+/* Adds a plot of the grid, whose name is made of `name`. NULL if there is no room, or nothing to draw. */
 const plot *plot_add(plots *all, const char *name, const grid *g, const plot_look *look, size_t place);
 
 /* Whether the grid has more rows of dots, bars or squares than a plot has room for. */

@@ -6,10 +6,10 @@ static const struct {
 } members[] = {{"threads", "threads"},
                {"cpu.threads_gb_per_s", "cpu.threads, GB/s"},
                {"openmp_threads_gb_per_s", "OpenMP with threads, GB/s"},
-               {"threads_ratio", "ratio"},
+               {"threads_ratio", "ratio with threads"},
                {"cpu.simd_gb_per_s", "cpu.simd, GB/s"},
                {"openmp_simd_gb_per_s", "OpenMP simd, GB/s"},
-               {"simd_ratio", "ratio"},
+               {"simd_ratio", "ratio of cpu.simd"},
                {"small_call_ns", "call for 16 doubles, ns"},
                {"small_loop_ns", "loop for 16 doubles, ns"}};
 enum { MEMBERS = sizeof members / sizeof *members };

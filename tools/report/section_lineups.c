@@ -4,8 +4,10 @@
 #include "figures.h"
 #include "page.h"
 
-static void show(page *p, const result *one, const grid *g, const char *name, const plot_look *look) {
-    const page_figure figure = {.name = name, .title = look->title, .from = one, .g = g, .look = *look};
+static void show(page *p, const result *one, const grid *g, const char *what, const plot_look *look) {
+    char name[PLOT_NAME];
+    const page_figure figure = {
+        .name = page_plot_name(what, one, name), .title = look->title, .from = one, .g = g, .look = *look};
     page_show(p, &figure);
 }
 

@@ -54,8 +54,8 @@ enum { MOST_DEVICES = 12 };
 
 static const cJSON *fact_of(const results *r, const char *device, const char *key) {
     for (size_t i = 0; i < r->count; i++) {
-        const cJSON *item = device_fact_of(&r->at[i], key);
-        if (item && strcmp(r->at[i].device, device) == 0)
+        const cJSON *item = strcmp(r->at[i].device, device) == 0 ? device_fact_of(&r->at[i], key) : NULL;
+        if (item)
             return item;
     }
     return NULL;
@@ -112,7 +112,7 @@ static void put_devices(page *p) {
         html_number(&p->h, peak_rate(p->r, devices[i]->device), NULL);
     (void)html_row(&p->h, "best measured rate of reading memory, GB/s", DEVICE_FACTS + 1);
     for (size_t i = 0; i < n; i++)
-        html_number(&p->h, result_best_rate(p->r, devices[i]->device), NULL);
+        html_number(&p->h, result_best_rate(devices[i]), NULL);
     html_table_end(&p->h);
     if (n == MOST_DEVICES)
         html_put(&p->h, "<p class=\"note\">The table has the first %d devices.</p>\n", MOST_DEVICES);

@@ -68,12 +68,12 @@ static void show_engines(page *p, const result *one) {
 /* Documents from number i to end - 1 are of one file. */
 static void show_file(page *p, size_t i, size_t end) {
     const result *one = &p->r->at[i];
-    char title[256];
+    char title[256], name[PLOT_NAME];
     grid g = {.heading = "recursion"};
     for (size_t k = i; k < end; k++)
         fill(&g, &p->r->at[k]);
     snprintf(title, sizeof title, "Time of recursions in ms, by engine: %.100s", one->device);
-    page_figure figure = {.name = "recursions",
+    page_figure figure = {.name = page_plot_name("recursions", one, name),
                           .title = title,
                           .note = "An asterisk is behind the engine that runs where none is asked for.",
                           .from = one,

@@ -6,6 +6,8 @@
 #include "figures.h"
 #include "page.h"
 
+enum { MOST_MODES = 8 };
+
 /* The sizes become columns, in their order. */
 static void add_sizes(page *p, grid *g, const cJSON *list) {
     const size_t most = (size_t)cJSON_GetArraySize(list);
@@ -50,14 +52,15 @@ static const char *name_case(const cJSON *row, int is_short, char text[GRID_NAME
     return text;
 }
 
-static void fill(page *p, grid *g, const cJSON *list) {
+/* The rows of a mode; NULL: all rows. */
+static void fill(page *p, grid *g, const cJSON *list, const char *mode) {
     const cJSON *row = NULL;
     char text[GRID_NAME];
-    const int is_short = is_common(list, "mode") && is_common(list, "cache") && is_common(list, "memory");
+    const int is_short = (mode || is_common(list, "mode")) && is_common(list, "cache") && is_common(list, "memory");
     add_sizes(p, g, list);
     cJSON_ArrayForEach(row, list) {
         const double count = json_number(row, "count"), percent = json_number(row, "regret_percent");
-        if (!(count >= 0 && count < 0x1p63) || !(percent >= 0))
+        if (!(count >= 0 && count < 0x1p63) || !(percent >= 0) || (mode && strcmp(json_text(row, "mode"), mode) != 0))
             continue;
         const int at = grid_row_of(g, name_case(row, is_short, text), NAN);
         grid_set(g, at, grid_column_of(g, figure_elements((uint64_t)count, text)), (grid_cell){.value = percent});
@@ -109,6 +112,51 @@ static void show_slower(page *p, const cJSON *list, const page_column *columns) 
     cJSON_Delete(slower);
 }
 
+static void show_map(page *p, const result *one, const cJSON *list, const char *mode) {
+    grid g = {.heading = "case"};
+    const char *memory = is_common(list, "memory") ? json_text(list->child, "memory") : "";
+    char what[64], name[PLOT_NAME], title[256];
+    fill(p, &g, list, mode);
+    snprintf(what, sizeof what, "regret %.20s %.20s", mode ? mode : "", memory);
+    snprintf(title, sizeof title, "Regret in percent, by case and number of elements: %.60s%s%.20s%s%.20s%s",
+             result_file(one), mode ? ", " : "", mode ? mode : "", *memory ? ", " : "", memory,
+             *memory ? " memory" : "");
+    const page_figure figure = {.name = page_plot_name(what, one, name),
+                                .title = title,
+                                .from = one,
+                                .g = &g,
+                                .look = plot_plain(PLOT_HEAT, title, "elements")};
+    page_show(p, &figure);
+    grid_free(&g);
+}
+
+/* Returns how many modes the rows have; 0: more than a program has. */
+static size_t list_modes(const cJSON *list, const char *modes[MOST_MODES]) {
+    const cJSON *row = NULL;
+    size_t n = 0;
+    cJSON_ArrayForEach(row, list) {
+        const char *mode = json_text(row, "mode");
+        size_t i = 0;
+        while (i < n && strcmp(modes[i], mode) != 0)
+            i++;
+        if (i == MOST_MODES)
+            return 0;
+        modes[i] = mode;
+        n += i == n;
+    }
+    return n;
+}
+
+/* A heat map of each mode, so that each has room for its rows. */
+static void show_maps(page *p, const result *one, const cJSON *list) {
+    const char *modes[MOST_MODES];
+    const size_t n = list_modes(list, modes);
+    if (n < 2)
+        show_map(p, one, list, NULL);
+    for (size_t i = 0; n > 1 && i < n; i++)
+        show_map(p, one, list, modes[i]);
+}
+
 static void show(page *p, const result *one) {
     static const page_column columns[] = {{"op", "op", PAGE_TEXT},
                                           {"dtype", "type", PAGE_TEXT},
@@ -119,23 +167,15 @@ static void show(page *p, const result *one) {
                                           {"cache", "cache", PAGE_TEXT},
                                           {"memory", "memory", PAGE_TEXT},
                                           {"winner", "quickest", PAGE_TEXT},
-                                          {"winner_us", "its us", PAGE_NUMBER},
+                                          {"winner_us", "us of the quickest", PAGE_NUMBER},
                                           {"chosen", "choice", PAGE_TEXT},
-                                          {"chosen_us", "its us", PAGE_NUMBER},
+                                          {"chosen_us", "us of the choice", PAGE_NUMBER},
                                           {"regret_percent", "longer by %", PAGE_NUMBER},
                                           {0}};
     const cJSON *list = json_member(one->document, "regret");
-    grid g = {.heading = "case"};
-    page_figure figure = {.name = "regret", .from = one, .g = &g};
-    char title[160];
-    fill(p, &g, list);
-    snprintf(title, sizeof title, "Regret in percent, by case and number of elements: %.60s", result_file(one));
-    figure.title = title;
-    figure.look = plot_plain(PLOT_HEAT, title, "elements");
     put_summary(p, one, list);
-    page_show(p, &figure);
+    show_maps(p, one, list);
     show_slower(p, list, columns);
-    grid_free(&g);
 }
 
 void section_regret(page *p) {

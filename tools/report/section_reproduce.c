@@ -47,8 +47,23 @@ static void add_word(words *w, const char *word) {
 typedef struct command {
     html *h;
     const result *one;
-    int incomplete; /* 1: the file has more than the command asks for */
+    const cJSON *rows; /* of the document, or of its regret, if that is all that it kept */
+    int incomplete;    /* 1: the measurement had more than the command asks for */
 } command;
+
+static command command_of(html *h, const result *one) {
+    return (command){.h = h,
+                     .one = one,
+                     .rows = json_member(one->document, one->count || one->kind != RESULT_BENCH ? "rows" : "regret")};
+}
+
+static int is_of_regret(const command *c) {
+    return c->one->kind == RESULT_BENCH && c->one->count == 0;
+}
+
+static const cJSON *settings_of(const command *c) {
+    return json_member(c->one->document, "settings");
+}
 
 static void put_words(command *c, const char *option, const words *w) {
     c->incomplete |= w->incomplete;
@@ -60,42 +75,48 @@ static void put_words(command *c, const char *option, const words *w) {
 
 static void put_list(command *c, const char *option, const char *key) {
     words w = {.text = ""};
-    for (size_t i = 0; i < c->one->count; i++)
-        add_word(&w, json_text(c->one->rows[i].json, key));
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, c->rows) {
+        add_word(&w, json_text(row, key));
+    }
     put_words(c, option, &w);
 }
 
-static const char *axes_of(const result_row *row) {
-    return json_text(row->json, "axes");
+/* The count of a row; NAN: none that -n could ask for. */
+static double count_of(const cJSON *row) {
+    const double count = json_number(row, "count");
+    return count >= 0 && count < 0x1p63 ? count : NAN;
 }
 
 /* The array whose counts are what -n asked for, or nearest to it: that of the largest count. Only arrays with an N have
  * a size to ask for, and those with several N stay below the count. NULL: no array has an N. */
-static const char *main_axes(const result *one) {
-    const result_row *largest = NULL;
-    for (size_t i = 0; i < one->count; i++) {
-        const result_row *row = &one->rows[i];
-        if (strchr(axes_of(row), 'N') && row->count < 0x1p63 && (!largest || row->count > largest->count))
+static const char *main_axes(const cJSON *rows) {
+    const cJSON *row = NULL, *largest = NULL;
+    cJSON_ArrayForEach(row, rows) {
+        if (strchr(json_text(row, "axes"), 'N') && count_of(row) >= 0
+            && (!largest || count_of(row) > count_of(largest)))
             largest = row;
     }
-    return largest ? axes_of(largest) : NULL;
+    return largest ? json_text(largest, "axes") : NULL;
 }
 
 /* Whether -n asked for the row's count. */
-static int is_asked(const result_row *row, const char *axes) {
-    return row->count >= 0 && row->count < 0x1p63 && (!*axes_of(row) || (axes && strcmp(axes_of(row), axes) == 0));
+static int is_asked(const cJSON *row, const char *main) {
+    const char *axes = json_text(row, "axes");
+    return count_of(row) >= 0 && (!*axes || (main && strcmp(axes, main) == 0));
 }
 
 static void put_counts(command *c) {
     words w = {.text = ""};
     char text[32];
-    const result *one = c->one;
-    const char *axes = main_axes(one);
-    double *counts = calloc(one->count + 1, sizeof *counts);
+    const char *axes = main_axes(c->rows);
+    double *counts = calloc((size_t)cJSON_GetArraySize(c->rows) + 1, sizeof *counts);
+    const cJSON *row = NULL;
     size_t n = 0;
-    for (size_t i = 0; counts && i < one->count; i++)
-        if (is_asked(&one->rows[i], axes))
-            counts[n++] = one->rows[i].count;
+    cJSON_ArrayForEach(row, c->rows) {
+        if (counts && is_asked(row, axes))
+            counts[n++] = count_of(row);
+    }
     if (counts)
         qsort(counts, n, sizeof *counts, figure_compare);
     for (size_t i = 0; i < n; i++) {
@@ -108,20 +129,24 @@ static void put_counts(command *c) {
     put_words(c, "-n", &w);
 }
 
-/* "planner" is a subject, and no strategy to ask for. */
+/* "planner" is a subject, and no strategy to ask for. Regret names the quickest strategy of a case, and not those that
+ * it was compared with. */
 static void put_strategies(command *c) {
-    words w = {.text = ""};
-    for (size_t i = 0; i < c->one->count; i++)
-        if (strcmp(c->one->rows[i].strategy, "planner") != 0)
-            add_word(&w, c->one->rows[i].strategy);
+    words w = {.text = "", .incomplete = is_of_regret(c)};
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, c->rows) {
+        if (strcmp(json_text(row, "strategy"), "planner") != 0)
+            add_word(&w, json_text(row, "strategy"));
+    }
     put_words(c, "-s", &w);
 }
 
 /* An option that takes one number, which is a member of the rows that it concerns. */
 static void put_number(command *c, const char *option, const char *key) {
     double first = NAN;
-    for (size_t i = 0; i < c->one->count; i++) {
-        const double x = json_number(c->one->rows[i].json, key);
+    const cJSON *row = NULL;
+    cJSON_ArrayForEach(row, c->rows) {
+        const double x = json_number(row, key);
         if (!(x >= 0 && x < 1e9))
             continue;
         c->incomplete |= isfinite(first) && x != first;
@@ -132,7 +157,7 @@ static void put_number(command *c, const char *option, const char *key) {
 }
 
 static void put_settings(const command *c) {
-    const cJSON *settings = json_member(c->one->document, "settings");
+    const cJSON *settings = settings_of(c);
     const double accuracy = json_number(settings, "accuracy"), budget = json_number(settings, "budget_seconds");
     if (accuracy > 0 && accuracy < 1)
         html_put(c->h, " -a %g%%", 100 * accuracy);
@@ -152,8 +177,23 @@ static void put_pools(const command *c) {
     }
 }
 
+static void put_offsets(command *c) {
+    words w = {.text = ""};
+    add_word(&w, json_text(settings_of(c), "offsets"));
+    put_words(c, "--offsets", &w);
+}
+
+/* The planner's choice depends on it, which is all that rows of regret have. */
+static void put_wisdom(command *c) {
+    const char *wisdom = json_text(settings_of(c), "wisdom");
+    c->incomplete |= *wisdom ? !is_plain(wisdom) : is_of_regret(c);
+    if (is_plain(wisdom))
+        html_put(c->h, "DPR_WISDOM=%s ", wisdom);
+}
+
 static void put_problem(command *c) {
     put_list(c, "--segments", "segments");
+    put_offsets(c);
     put_list(c, "--axes", "axes");
     put_list(c, "-o", "op");
     put_list(c, "-t", "dtype");
@@ -205,10 +245,11 @@ static void put_options(command *c) {
 }
 
 static void put_command(html *h, const result *one) {
-    command c = {.h = h, .one = one};
+    command c = command_of(h, one);
     if (one->kind == RESULT_RECURSION) {
         put_recursion(&c);
     } else {
+        put_wisdom(&c);
         html_put(h, "%s", result_program(one->kind));
         if (one->kind != RESULT_CPU)
             put_options(&c);
@@ -235,7 +276,7 @@ static void put_definitions(html *h, const result *one) {
 static void show(page *p, size_t i, size_t end) {
     html *h = &p->h;
     const result *one = &p->r->at[i];
-    html_put(h, "<h3 id=\"r%zu\">", page_result_number(p, one));
+    html_put(h, "<h3 id=\"r%zu\">", page_result_number(one));
     html_text(h, result_file(one));
     html_put(h, "</h3>\n<p>It was measured on ");
     html_text(h, one->device);
@@ -254,7 +295,8 @@ void section_reproduce(page *p) {
         "<p>Each figure names its file and its plot. These commands measure what is in the files, with the "
         "operations, types, sizes and settings that the files name; a file that several calls were put "
         "together for has what all of them measured. A command with <code>(incomplete)</code> lacks words of its file "
-        "that a shell could misunderstand, or that one call cannot have. <code>dpr report FILE... -O page.html</code> "
+        "that a shell could misunderstand, or that one call cannot have, or was given some that its file does not "
+        "tell. <code>dpr report FILE... -O page.html</code> "
         "makes "
         "the page, and <code>dpr report FILE... --svg PLOT</code> or <code>--png PLOT</code> one "
         "plot.</p>\n");

@@ -33,14 +33,13 @@ static const view ratios = {"peers-ratio-",
 
 /* What the plots of a case have in common. */
 typedef struct together {
-    const result_case *c;
     const palette *colours;
     int several; /* results: titles have the device */
-    double rule; /* the greatest one */
+    plot_look look;
 } together;
 
-static double rule_of(const page *p, const view *v, const result *one) {
-    return v->rule == 0 ? result_read_rate(p->r, one) : v->rule;
+static double rule_of(const view *v, const result *one) {
+    return v->rule == 0 ? result_read_rate(one) : v->rule;
 }
 
 /* `own` are the rows of one result of the case. */
@@ -51,31 +50,22 @@ static void show(page *p, const together *all, const view *v, const result_case 
     case_choice choices[CASE_CHOICES];
     char name[RESULT_NAME], title[RESULT_NAME + 160], plot_name[RESULT_NAME + 32];
     size_t left_out = 0;
-    const size_t number = (size_t)(one - p->r->at);
     grid g = {.heading = "elements"};
-    page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g};
-    case_fill(&g, own, number, v->value);
+    page_figure figure = {.name = plot_name, .title = title, .note = v->note, .from = one, .g = &g, .look = all->look};
+    case_fill(&g, own, v->value);
     palette_of(all->colours, &g, of_columns);
     result_case_name(own->rows[0], name);
     snprintf(title, sizeof title, "%s: %s%s%.100s", v->title, name, all->several ? "; " : "",
              all->several ? one->device : "");
     snprintf(plot_name, sizeof plot_name, "%s%s", v->name, name);
-    figure.look = (plot_look){.form = PLOT_SIZES,
-                              .title = title,
-                              .across = "elements",
-                              .upwards = v->upwards,
-                              .logarithmic = v->logarithmic,
-                              .choice = v->choice,
-                              .rule = rule_of(p, v, one),
-                              .rule_name = v->rule_name,
-                              .crossovers = crossovers,
-                              .colours = of_columns};
+    figure.look.title = title;
+    figure.look.rule = rule_of(v, one);
+    figure.look.crossovers = crossovers;
+    figure.look.colours = of_columns;
     if (v->has_crossovers) {
-        figure.look.crossover_count =
-            case_crossovers(choices, case_choices(own, number, choices, &left_out), crossovers);
+        figure.look.crossover_count = case_crossovers(choices, case_choices(own, choices, &left_out), crossovers);
         figure.note = left_out ? "The plot has the first dotted lines alone, because there are too many." : v->note;
     }
-    case_ranges(all->c, v->value, all->rule, &figure.look);
     page_show(p, &figure);
     grid_free(&g);
 }
@@ -96,9 +86,9 @@ static int add_column(grid *g, const result *one) {
 
 /* The planner's choice on several machines, or in several files of one. */
 static void show_choices(page *p, const result_case *c) {
-    char name[RESULT_NAME], title[RESULT_NAME + 64], row_name[32];
+    char name[RESULT_NAME], title[RESULT_NAME + 64], plot_name[RESULT_NAME + 16], row_name[32];
     grid g = {.heading = "elements"};
-    page_figure figure = {.title = title, .g = &g};
+    page_figure figure = {.name = plot_name, .title = title, .g = &g};
     const result *last = NULL;
     int column = -1;
     for (size_t i = 0; i < c->count; i++) {
@@ -114,7 +104,7 @@ static void show_choices(page *p, const result_case *c) {
     grid_sort(&g);
     snprintf(title, sizeof title, "Time of the planner's choice in us, by result: %s",
              result_case_name(c->rows[0], name));
-    figure.name = "choices";
+    snprintf(plot_name, sizeof plot_name, "%schoices-%s", last && last->kind == RESULT_PEERS ? "peers-" : "", name);
     figure.look = plot_plain(PLOT_SIZES, title, "elements");
     figure.look.upwards = "time, us";
     figure.look.logarithmic = 1;
@@ -123,53 +113,52 @@ static void show_choices(page *p, const result_case *c) {
     grid_free(&g);
 }
 
-/* Whether row i is the first one of its result. A result's rows are together. */
-static int is_first(const result_case *c, size_t i) {
-    return i == 0 || c->rows[i - 1]->result != c->rows[i]->result;
-}
-
-/* The rows of one result, of which row i is the first. */
-static result_case own_rows(const result_case *c, size_t i) {
-    size_t end = i + 1;
-    while (end < c->count && !is_first(c, end))
-        end++;
-    return (result_case){.rows = c->rows + i, .count = end - i};
-}
-
 static double greatest_rule(const page *p, const result_case *c, const view *v) {
     double greatest = NAN;
     for (size_t i = 0; i < c->count; i++)
-        if (is_first(c, i))
-            greatest = fmax(greatest, rule_of(p, v, &p->r->at[c->rows[i]->result]));
+        if (case_of_result(c, i).count)
+            greatest = fmax(greatest, rule_of(v, &p->r->at[c->rows[i]->result]));
     return greatest;
 }
 
-static void show_case(page *p, const result_case *c, const view *const views[2], const palette *colours) {
-    case_choice choices[CASE_CHOICES];
-    together all = {.c = c, .colours = colours};
-    for (size_t i = 1; i < c->count; i++)
-        all.several |= c->rows[i]->result != c->rows[0]->result;
-    html_put(&p->h, "<div class=\"side\">\n");
-    for (int k = 0; k < 2; k++) {
-        all.rule = greatest_rule(p, c, views[k]);
-        for (size_t i = 0; i < c->count; i++)
-            if (is_first(c, i)) {
-                const result_case own = own_rows(c, i);
-                show(p, &all, views[k], &own);
-            }
+static plot_look look_of(const page *p, const result_case *c, const view *v) {
+    plot_look look = plot_plain(PLOT_SIZES, "", "elements");
+    look.upwards = v->upwards;
+    look.logarithmic = v->logarithmic;
+    look.choice = v->choice;
+    look.rule_name = v->rule_name;
+    case_ranges(c, v->value, greatest_rule(p, c, v), &look);
+    return look;
+}
+
+static void show_view(page *p, const result_case *c, const view *v, together *all) {
+    all->look = look_of(p, c, v);
+    for (size_t i = 0; i < c->count; i++) {
+        const result_case own = case_of_result(c, i);
+        if (own.count)
+            show(p, all, v, &own);
     }
+}
+
+static void put_choices(page *p, const result_case *c) {
+    case_choice choices[CASE_CHOICES];
+    for (size_t i = 0; i < c->count; i++) {
+        const result_case own = case_of_result(c, i);
+        size_t left_out;
+        const size_t n = case_choices(&own, choices, &left_out);
+        case_put_choices(&p->h, &p->r->at[c->rows[i]->result], choices, n, left_out);
+    }
+}
+
+static void show_case(page *p, const result_case *c, const view *const views[2], const palette *colours) {
+    together all = {.colours = colours, .several = case_of_result(c, 0).count < c->count};
+    html_put(&p->h, "<div class=\"side\">\n");
+    for (int k = 0; k < 2; k++)
+        show_view(p, c, views[k], &all);
     if (all.several)
         show_choices(p, c);
     html_put(&p->h, "</div>\n");
-    for (size_t i = 0; i < c->count; i++) {
-        const size_t number = c->rows[i]->result;
-        size_t left_out;
-        if (!is_first(c, i))
-            continue;
-        const result_case own = own_rows(c, i);
-        const size_t n = case_choices(&own, number, choices, &left_out);
-        case_put_choices(&p->h, &p->r->at[number], choices, n, left_out);
-    }
+    put_choices(p, c);
 }
 
 static void show_cases(page *p, result_kind kind, const view *const views[2]) {
