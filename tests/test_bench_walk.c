@@ -37,8 +37,8 @@ static int is_odd(void *user, const bench_case *at) {
 }
 
 /* Measures operations of f32 of the counts. The results are the caller's. */
-static int measure(pair *p, const char *ops, const char *counts, int (*wants)(void *user, const bench_case *at),
-                   bench_results *out) {
+static int measure_all(pair *p, const char *ops, const char *counts, int (*wants)(void *user, const bench_case *at),
+                       int (*is_later)(void *user, const bench_case *at), bench_results *out) {
     outfile file = {.name = NULL};
     bench_asked asked = {.device = DPR_DEVICE_CPU,
                          .budget = 60,
@@ -46,7 +46,8 @@ static int measure(pair *p, const char *ops, const char *counts, int (*wants)(vo
                          .commit = "abc",
                          .file = &file,
                          .stop = &p->stop};
-    bench_walk w = {.asked = &asked, .results = out, .wants = wants, .prepare = prepare, .user = p};
+    bench_walk w = {
+        .asked = &asked, .results = out, .wants = wants, .is_later = is_later, .prepare = prepare, .user = p};
     asked.dtypes = axis_one(DPR_ROW(DPR_F32));
     asked.modes = axis_one(BENCH_BLOCKING);
     asked.caches = axis_one(BENCH_COLD);
@@ -59,6 +60,11 @@ static int measure(pair *p, const char *ops, const char *counts, int (*wants)(vo
         code = walk_run(&w);
     walk_close(&w);
     return code;
+}
+
+static int measure(pair *p, const char *ops, const char *counts, int (*wants)(void *user, const bench_case *at),
+                   bench_results *out) {
+    return measure_all(p, ops, counts, wants, NULL, out);
 }
 
 TEST(BenchWalk, rows_of_every_case) {
@@ -97,6 +103,20 @@ TEST(BenchWalk, what_is_not_wanted_or_cannot_be_is_no_row) {
     EXPECT_CONTAINS(r.omissions[0].why, "memory for");
     EXPECT_CONTAINS(r.omissions[1].why, "argmax has no result for zero elements");
     EXPECT_TRUE(!r.ended);
+    results_free(&r);
+}
+
+/* Even counts of all operations come before odd ones. */
+TEST(BenchWalk, two_passes) {
+    static const uint64_t counts[] = {100, 102, 100, 102, 101, 103, 101, 103};
+    pair p = {.prepared = 0};
+    bench_results r = {.row_count = 0};
+    EXPECT_EQ_I64(CLI_OK, measure_all(&p, "sum,max", "100,101,102,103", NULL, is_odd, &r));
+    ASSERT_EQ_U64(2 * LENGTH(counts), r.row_count);
+    for (size_t i = 0; i < r.row_count; i++) {
+        EXPECT_EQ_U64(counts[i / 2], r.rows[i].at.count);
+        EXPECT_EQ_I64(i / 4 % 2 == 0 ? DPR_SUM : DPR_MAX, r.rows[i].at.ops.at[0]);
+    }
     results_free(&r);
 }
 

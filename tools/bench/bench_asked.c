@@ -276,6 +276,9 @@ void asked_catch_signals(bench_asked *a) {
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* as nohup has it */
+        sigaction(SIGHUP, &action, NULL);
     a->stop = &caught;
 }
 

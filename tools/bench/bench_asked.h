@@ -127,7 +127,8 @@ static inline int asked_stopped(const bench_asked *a) {
     return a->stop && *a->stop;
 }
 
-/* Lets the first SIGINT or SIGTERM set *a->stop; the second has its usual effect. */
+/* Lets the first SIGINT, SIGTERM or SIGHUP set *a->stop; the second has its usual effect. An ignored SIGHUP stays so.
+ */
 void asked_catch_signals(bench_asked *a);
 
 /* Has measure(user) fill *results, writes the report to a->file, calls a->show(user), and frees the results, with

@@ -373,6 +373,10 @@ static int take_shape(bench_walk *w, int shape, int is_first_count) {
     return (is_first_count || shape_scales(at->shape)) && exact_can(at->ops.at[0], at->dtype);
 }
 
+static int pass_count(const bench_walk *w) {
+    return w->is_later ? 2 : 1;
+}
+
 /* Goes to combination i of the axes, of which the counts change first. All graphs come first: once a process has
  * launched kernels in two streams, as blocking calls do next to the timer's, an H200 takes 0.2 to 0.35 us longer from
  * one kernel of a graph to the next, except for programmatic launches. Whether the combination is a case. */
@@ -386,16 +390,18 @@ static int go_to(bench_walk *w, size_t i) {
     at->cache = (bench_cache)take_digit(&i, BENCH_CACHES);
     at->dtype = dpr_dtype_at((size_t)take_digit(&i, DPR_DTYPE_COUNT));
     at->ops = a->ops.at[take_digit(&i, a->ops.n)];
+    const int pass = take_digit(&i, pass_count(w));
     at->mode = (bench_mode)i;
     return axis_has(a->modes, at->mode) && axis_has(a->dtypes, DPR_ROW(at->dtype)) && axis_has(a->caches, at->cache)
            && ops_unsupported(&at->ops, at->dtype) == DPR_OP_NONE && take_shape(w, shape, count == 0)
-           && (!w->wants || w->wants(w->user, at));
+           && (!w->is_later || w->is_later(w->user, at) == pass) && (!w->wants || w->wants(w->user, at));
 }
 
 /* Goes to the next case from combination *next on. 0 if there is none. */
 static int next_case(bench_walk *w, size_t *next) {
     const size_t all = (size_t)w->asked->counts.n * BENCH_CACHES * DPR_DTYPE_COUNT * (size_t)w->asked->ops.n
-                       * BENCH_MODES * (size_t)(shape_count(w->asked) ? shape_count(w->asked) : 1);
+                       * BENCH_MODES * (size_t)(shape_count(w->asked) ? shape_count(w->asked) : 1)
+                       * (size_t)pass_count(w);
     while (*next < all)
         if (go_to(w, (*next)++))
             return 1;

@@ -18,6 +18,9 @@ struct bench_walk {
     bench_results *results;
     /* Whether a case is wanted; NULL: all that are asked for are. */
     int (*wants)(void *user, const bench_case *at);
+    /* Whether a case is measured in a second pass over the operations and types, after the other cases of its mode;
+     * NULL: there is one pass. */
+    int (*is_later)(void *user, const bench_case *at);
     /* Makes the `n` subjects of the case, each of which has a bench_caller as its user, or what begins with one. 0, or
      * -1 with the reason why there are none. */
     int (*prepare)(bench_walk *w, char why[BENCH_WHY]);

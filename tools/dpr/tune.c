@@ -5,6 +5,7 @@
 #include "available.h"
 #include "bench_walk.h"
 #include "commands.h"
+#include "cpu/pool.h"
 #include "defuse.h"
 
 static const cli_help help = {
@@ -19,30 +20,40 @@ static const cli_help help = {
     "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
     NULL,
     "What the file has already is not measured again, unless --again is given. So a tuning that was interrupted\n"
-    "or ran out of time goes on where it stopped. Times that were measured on another machine, or with another\n"
-    "driver, stay in the file and are not used.\n"
+    "or ran out of time goes on where it stopped. Every fourth size of all operations and types comes first, then\n"
+    "the sizes between them. Times that were measured on another machine, or with another driver, stay in the file\n"
+    "and are not used.\n"
+    "\n"
+    "Calls of one operation on one array are tuned. Segments, axes, runs of equal keys and several operations in\n"
+    "one pass are not: they are chosen for by prediction.\n"
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
     "pinned memory is measured in graphs alone. For managed memory the planner uses the times of device memory.\n"
-    "Times on the CPU are of calls; sums also tell how fast it reads memory and how long its threads take to begin,\n"
-    "which predictions for everything else assume otherwise.\n"
-    "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"};
+    "Times on the CPU are of calls. Before all others, and whatever is asked for, come sums of f64 that tell how\n"
+    "fast it reads memory and how long its threads take to begin, which predictions for everything else assume\n"
+    "otherwise.\n"
+    "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"
+    "\n"
+    "Exit status: 0 if all went well, even if the budget was spent before all was measured; 1 if a strategy failed\n"
+    "or gave a wrong result, or if the file is refused or cannot be written; 2 if the command line makes no sense;\n"
+    "130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129 after SIGHUP, all of which save what was measured.\n"};
 
-/* What is measured, in this order: the GPU with device memory, the CPU, and the GPU with pinned memory. */
-enum { GPU_PART, CPU_PART, PINNED_PART, PARTS };
+/* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
+ * whatever is asked for; the GPU with device memory, the CPU, and the GPU with pinned memory. */
+enum { FIGURES_PART, GPU_PART, CPU_PART, PINNED_PART, PARTS };
 
 typedef struct tuning {
     bench_asked asked;
     bench_results results[PARTS];
     const char *path; /* NULL: the user's file */
     int quick, again;
-    const bench_walk *walk; /* of the device that is measured */
-    uint64_t most;          /* elements of operations other than sums */
-    size_t seen;            /* rows of the device that were looked at */
-    double saved;           /* when the file was last written */
-    int code;               /* of writing it meanwhile */
-    bench_regrets before;   /* of the choices that the planner made */
+    int part;                    /* that is measured */
+    const bench_walk *walk;      /* of that part */
+    size_t seen;                 /* rows of the part that were learned from */
+    double saved;                /* when the file was last written */
+    int code;                    /* of writing it meanwhile */
+    bench_regrets before, after; /* of the planner's choices without what is learned, and with it */
 } tuning;
 
 static int parse(int argc, char **argv, tuning *t) {
@@ -56,7 +67,7 @@ static int parse(int argc, char **argv, tuning *t) {
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
          "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned memory;\n"
-         "2^4:2^24:x4 on the CPU, and sums until caches do\nnot hold them)"},
+         "2^4:2^24:x4 on the CPU)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -111,12 +122,11 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
-/* Whether strategy i is measured with the case, if it can run it. The longest sums on the CPU, which are there for
- * rates of memory, would take cpu.serial seconds. */
-static int takes_part(const tuning *t, const bench_case *at, size_t i) {
-    const int is_for_rates = at->count > t->most;
+/* Whether strategy i is measured, if it can run the case. Figures are of the others, and the longest sums would take
+ * cpu.serial seconds. */
+static int takes_part(const tuning *t, size_t i) {
     return is_candidate(i, dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU)
-           && !(is_for_rates && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
+           && !(t->part == FIGURES_PART && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
 }
 
 /* Whether a strategy, which can run the case, lacks its time with some kind of memory. */
@@ -134,12 +144,20 @@ static int lacks_time(const bench_walk *w, const bench_case *at, const char *str
 /* Whether some strategy can run the case and has no time yet. */
 static int wants(void *user, const bench_case *at) {
     const tuning *t = user;
-    if (at->count > t->most && at->ops.at[0] != DPR_SUM)
-        return 0;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (takes_part(t, at, i) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
+        if (takes_part(t, i) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
             return 1;
     return 0;
+}
+
+/* Every fourth count of all operations and types comes first, so that a budget which is soon spent is spent evenly.
+ * More passes would take longer, because each fills memory with the data of every operation and type. */
+static int is_later(void *user, const bench_case *at) {
+    const axis_counts *counts = &((const tuning *)user)->walk->asked->counts;
+    int i = 0;
+    while (counts->at[i] != at->count)
+        i++;
+    return i % 4 != 0;
 }
 
 /* All candidates of the device that can run the case. */
@@ -148,7 +166,7 @@ static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     if (walk_choose(w, why) != 0)
         return -1;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (takes_part(w->user, &w->at, i))
+        if (takes_part(w->user, i))
             (void)walk_add(w, dpr_strategy_name(i), 0, unused);
     return w->n > 0 ? 0 : -1;
 }
@@ -169,15 +187,36 @@ static dpr_status learn(const bench_walk *w, const bench_row *row) {
     return status;
 }
 
-/* Learns from the rows that are new. */
+/* Whether the machine was slower around row i of a part than it usually was. The few rows of figures, which differ most
+ * in what they read, do not show what is usual. */
+static int is_slow(const tuning *t, int part, size_t i) {
+    return part != FIGURES_PART && results_slower_than_usual(&t->results[part], i);
+}
+
+/* Learns from the rows that are new, or were measured again. */
 static int learn_more(tuning *t, const bench_walk *w) {
     const bench_results *r = w->results;
-    for (; t->seen < r->row_count; t->seen++) {
-        const bench_row *row = &r->rows[t->seen];
-        if (results_right(row) && !results_slower_than_usual(r, t->seen) && learn(w, row) != DPR_OK)
+    for (size_t i = 0; i < r->row_count; i++) {
+        const bench_row *row = &r->rows[i];
+        const int is_new = i >= t->seen || row->visit > 1;
+        if (is_new && results_right(row) && !is_slow(t, t->part, i) && learn(w, row) != DPR_OK)
             return cli_error("%s", dpr_last_error());
     }
+    t->seen = r->row_count;
     return CLI_OK;
+}
+
+/* Marks what the planner chooses by what was learned, which a new context knows. */
+static void choose_again(const bench_walk *w) {
+    bench_results *r = w->results;
+    dpr_ctx *ctx = NULL;
+    const int can = dpr_ctx_create(w->asked->device, &ctx) == DPR_OK;
+    for (size_t i = 0; i < r->row_count; i++) {
+        bench_row *row = &r->rows[i];
+        bench_caller c = caller_at(ctx, &row->at, NULL);
+        row->chosen = can && caller_choose(&c, row->at.mode) == DPR_OK && strcmp(c.strategy, row->strategy) == 0;
+    }
+    dpr_ctx_destroy(ctx);
 }
 
 /* The number of right times that were taken while the machine was slower than usual (1) or was not (0). */
@@ -185,7 +224,7 @@ static size_t count_times(const tuning *t, int slower) {
     size_t n = 0;
     for (int i = 0; i < PARTS; i++)
         for (size_t k = 0; k < t->results[i].row_count; k++)
-            n += results_right(&t->results[i].rows[k]) && results_slower_than_usual(&t->results[i], k) == slower;
+            n += results_right(&t->results[i].rows[k]) && is_slow(t, i, k) == slower;
     return n;
 }
 
@@ -210,29 +249,40 @@ static void save(bench_walk *w) {
 
 /* ---- The whole --------------------------------------------------------------------------------------------------- */
 
-/* Sums on the CPU go on to an array that its caches do not hold, which shows how fast it reads memory. */
-static void put_counts(tuning *t, int part, const dpr_ctx *cpu, axis_counts *out) {
-    static const char *const of[] = {
+/* Sums of an array of which each thread has a part of its own, and of one that the caches do not hold; of the type
+ * whose sums take the least arithmetic for a byte. */
+static void put_figures(const dpr_machine *machine, bench_asked *asked) {
+    const uint64_t cache = (uint64_t)machine_value(machine, "cpu.cache_bytes");
+    const uint64_t parts = (uint64_t)machine_value(machine, "cpu.threads") * (DPR_POOL_PART_BYTES / sizeof(double));
+    uint64_t count = UINT64_C(1) << 23;
+    while (count <= parts || count * sizeof(double) <= 2 * cache)
+        count *= 2;
+    (void)asked_take_ops("sum", &asked->ops);
+    asked->dtypes = axis_one(DPR_ROW(DPR_F64));
+    asked->counts = (axis_counts){2, {parts, count}};
+}
+
+static void put_counts(int part, axis_counts *out) {
+    static const char *const of[PARTS] = {
         [GPU_PART] = "2^8:2^28:x4", [PINNED_PART] = "2^8:2^24:x4", [CPU_PART] = "2^4:2^24:x4"};
     (void)axis_parse_counts(of[part], out);
-    const uint64_t cache = (uint64_t)machine_value(dpr_ctx_machine(cpu), "cpu.cache_bytes");
-    uint64_t count = t->most = out->at[out->n - 1];
-    while (count * sizeof(float) <= 2 * cache)
-        count *= 4;
-    if (part == CPU_PART && count > t->most)
-        out->at[out->n++] = count;
 }
 
 /* Measures one part within its budget, and learns. Blocking calls that read pinned memory are the CPU's. */
 static int tune_part(tuning *t, int part, int device, double budget) {
     static const axis_set graph = UINT64_C(1) << BENCH_GRAPH, blocking = UINT64_C(1) << BENCH_BLOCKING;
-    static const axis_set modes[] = {[GPU_PART] = graph | blocking, [PINNED_PART] = graph, [CPU_PART] = blocking};
-    static const char *const names[] = {[GPU_PART] = "GPU", [PINNED_PART] = "GPU, pinned memory", [CPU_PART] = "CPU"};
+    static const axis_set modes[] = {
+        [FIGURES_PART] = blocking, [GPU_PART] = graph | blocking, [PINNED_PART] = graph, [CPU_PART] = blocking};
+    static const char *const names[] = {[FIGURES_PART] = "CPU, rates of memory and the time that threads take to begin",
+                                        [GPU_PART] = "GPU",
+                                        [PINNED_PART] = "GPU, pinned memory",
+                                        [CPU_PART] = "CPU"};
     bench_results *results = &t->results[part];
     bench_asked asked = t->asked;
     bench_walk w = {.asked = &asked,
                     .results = results,
                     .wants = wants,
+                    .is_later = is_later,
                     .prepare = prepare,
                     .after = save,
                     .user = t,
@@ -242,9 +292,11 @@ static int tune_part(tuning *t, int part, int device, double budget) {
     asked.memory = part == PINNED_PART ? DPR_MEMORY_PINNED : DPR_MEMORY_AUTO;
     asked.modes = modes[part];
     int code = walk_open(&w);
-    t->most = UINT64_MAX;
-    if (code == CLI_OK && asked.counts.n == 0)
-        put_counts(t, part, w.cpu, &asked.counts);
+    if (code == CLI_OK && part == FIGURES_PART)
+        put_figures(dpr_ctx_machine(w.cpu), &asked);
+    else if (asked.counts.n == 0)
+        put_counts(part, &asked.counts);
+    t->part = part;
     t->walk = &w;
     t->seen = 0;
     t->saved = seconds_now();
@@ -253,9 +305,10 @@ static int tune_part(tuning *t, int part, int device, double budget) {
             cli_note("%s: all of this is known; --again measures it anew", names[part]);
     } else if (code == CLI_OK)
         code = walk_run(&w);
-    t->seen = 0;                           /* rows may have been measured again */
     const int learned = learn_more(t, &w); /* also what was measured before a failure */
     results_regrets(results, &t->before);
+    choose_again(&w);
+    results_regrets(results, &t->after);
     code = code != CLI_OK ? code : learned != CLI_OK ? learned : t->code;
     walk_close(&w);
     t->walk = NULL;
@@ -263,17 +316,23 @@ static int tune_part(tuning *t, int part, int device, double budget) {
 }
 
 static int measure(tuning *t) {
-    static const double shares[PARTS] = {[GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 1};
+    static const double shares[PARTS] = {[FIGURES_PART] = 1, [GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 1};
+    const double end = seconds_now() + t->asked.budget;
     const int device = t->asked.device, has_gpu = device >= 0 || (device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
     const int gpu = device < 0 ? 0 : device;
-    const int has[PARTS] = {[GPU_PART] = has_gpu, [CPU_PART] = device < 0, [PINNED_PART] = has_gpu};
-    double all = 0;
+    const int has[PARTS] = {
+        [FIGURES_PART] = device < 0, [GPU_PART] = has_gpu, [CPU_PART] = device < 0, [PINNED_PART] = has_gpu};
+    double left = 0; /* shares of the parts that are not measured yet */
     int code = CLI_OK;
     for (int i = 0; i < PARTS; i++)
-        all += has[i] ? shares[i] : 0;
-    for (int i = 0; i < PARTS && code == CLI_OK && !asked_stopped(&t->asked); i++)
-        if (has[i])
-            code = tune_part(t, i, i == CPU_PART ? DPR_DEVICE_CPU : gpu, t->asked.budget * shares[i] / all);
+        left += has[i] ? shares[i] : 0;
+    for (int i = 0; i < PARTS && code == CLI_OK && !asked_stopped(&t->asked); i++) {
+        const int on_gpu = i == GPU_PART || i == PINNED_PART;
+        if (!has[i])
+            continue;
+        code = tune_part(t, i, on_gpu ? gpu : DPR_DEVICE_CPU, (end - seconds_now()) * shares[i] / left);
+        left -= shares[i];
+    }
     return code;
 }
 
@@ -298,11 +357,26 @@ static int read_file(const char *path) {
                      dpr_last_error());
 }
 
+static void say_regrets(const tuning *t) {
+    const bench_regrets *before = &t->before, *after = &t->after;
+    char name[RESULTS_TEXT];
+    if (before->cases > 0)
+        printf(
+            "The planner's choices before took %.1f %% longer than the best strategy, as a geometric mean of %d, and "
+            "at worst %.1f %% (%s).\n",
+            100 * results_mean_regret(before), before->cases, 100 * before->worst.fraction,
+            results_name(&before->worst.at, name));
+    if (after->cases > 0)
+        printf(
+            "Its choices by these times take %.1f %% longer, as a geometric mean of %d, and at worst %.1f %% (%s).\n",
+            100 * results_mean_regret(after), after->cases, 100 * after->worst.fraction,
+            results_name(&after->worst.at, name));
+}
+
 static void summarise(const tuning *t, const char *path) {
     const size_t slower = count_times(t, 1);
     const bench_omission *first = NULL;
     size_t left_out = 0;
-    char name[RESULTS_TEXT];
     char shown[4096];
     for (int i = 0; i < PARTS; i++) {
         left_out += t->results[i].omission_count;
@@ -311,12 +385,7 @@ static void summarise(const tuning *t, const char *path) {
     snprintf(shown, sizeof shown, "%s", path);
     defuse(shown);
     printf("%zu times were measured, and are in %s\n", count_times(t, 0), shown);
-    if (t->before.cases > 0)
-        printf(
-            "The planner's choices before took %.1f %% longer than the best strategy, as a geometric mean of %d, and "
-            "at worst %.1f %% (%s).\n",
-            100 * results_mean_regret(&t->before), t->before.cases, 100 * t->before.worst.fraction,
-            results_name(&t->before.worst.at, name));
+    say_regrets(t);
     if (slower > 0 && !t->asked.quiet)
         cli_note("%zu times are not kept, because the machine was slower than usual meanwhile: other programs, or heat",
                  slower);

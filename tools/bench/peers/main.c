@@ -49,7 +49,7 @@ static const cli_help help = {
     "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
     "\n"
     "Exit status: 0 if all went well, 1 if a subject failed or gave a wrong result, 2 if the command line makes\n"
-    "no sense, 130 after an interrupt, 143 after a request to end (SIGTERM).\n"};
+    "no sense, 130 after an interrupt, 143 after SIGTERM, 129 after SIGHUP.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 
