@@ -253,13 +253,13 @@ static void save(bench_walk *w) {
  * whose sums take the least arithmetic for a byte. */
 static void put_figures(const dpr_machine *machine, bench_asked *asked) {
     const uint64_t cache = (uint64_t)machine_value(machine, "cpu.cache_bytes");
-    const uint64_t threads = (uint64_t)machine_value(machine, "cpu.threads");
+    const uint64_t parts = (uint64_t)machine_value(machine, "cpu.threads") * (DPR_POOL_PART_BYTES / sizeof(double));
     uint64_t count = UINT64_C(1) << 23;
-    while (count * sizeof(double) <= 2 * cache)
+    while (count <= parts || count * sizeof(double) <= 2 * cache)
         count *= 2;
     (void)asked_take_ops("sum", &asked->ops);
     asked->dtypes = axis_one(DPR_ROW(DPR_F64));
-    asked->counts = (axis_counts){2, {threads * (DPR_POOL_PART_BYTES / sizeof(double)), count}};
+    asked->counts = (axis_counts){2, {parts, count}};
 }
 
 static void put_counts(int part, axis_counts *out) {
