@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -55,17 +54,10 @@ static int parse(int argc, char **argv, request *r, int *first) {
     return cli_parse(argc, argv, &help, options, first);
 }
 
-static int get_stat(const char *file, struct stat *s) {
-    return strcmp(file, "-") == 0 ? fstat(STDIN_FILENO, s) : stat(file, s);
-}
-
-/* Fails if the output is one of the inputs, by whatever name. Writing to a device or a pipe overwrites nothing. */
+/* Fails if the output is one of the inputs, by whatever name. */
 static int check_output(const char *output, int files, char *const *names) {
-    struct stat out, in;
-    if (!output || stat(output, &out) != 0 || !S_ISREG(out.st_mode))
-        return CLI_OK;
     for (int i = 0; i < files; i++)
-        if (get_stat(names[i], &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        if (output && outfile_overwrites(output, names[i]))
             return cli_usage("--output: '%s' would be overwritten: it is the same file as the input '%s'", output,
                              names[i]);
     return CLI_OK;
