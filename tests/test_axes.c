@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "axes_shapes.h"
 #include "cpu/axes.h"
-#include "data.h"
 #include "reference.h"
 #include "support.h"
 
@@ -19,9 +19,7 @@ typedef struct scene {
     dpr_op op;
     dpr_dtype dtype;
     dpr_options options;
-    dpr_axes axes;
-    uint64_t extents[DPR_MOST_DIMENSIONS];
-    int64_t strides[DPR_MOST_DIMENSIONS], out_strides[DPR_MOST_DIMENSIONS];
+    axes_shape shape;
     const unsigned char *in;
 } scene;
 
@@ -31,37 +29,15 @@ static dpr_ctx *cpu_ctx(void) {
     return ctx;
 }
 
-static int is_reduced(const scene *s, int d) {
-    return (int)(s->axes.reduced >> d & 1);
-}
-
-/* The product of the extents of reduced dimensions, or of those that are kept. */
-static uint64_t product(const scene *s, int reduced) {
-    uint64_t n = 1;
-    for (int d = 0; d < s->axes.dimensions; d++)
-        n *= is_reduced(s, d) == reduced ? s->extents[d] : 1;
-    return n;
-}
-
 /* The offset of index i of reduced dimensions, or of those that are kept. */
 static int64_t offset(const scene *s, int reduced, uint64_t i, const int64_t *strides) {
     int64_t at = 0;
-    for (int d = s->axes.dimensions - 1; d >= 0; d--)
-        if (is_reduced(s, d) == reduced) {
-            at += (int64_t)(i % s->extents[d]) * strides[d];
-            i /= s->extents[d];
+    for (int d = s->shape.axes.dimensions - 1; d >= 0; d--)
+        if (is_reduced(&s->shape, d) == reduced) {
+            at += (int64_t)(i % s->shape.extents[d]) * strides[d];
+            i /= s->shape.extents[d];
         }
     return at;
-}
-
-/* Sets strides without gaps, the last dimension running fastest. Returns the number of elements or results. */
-static int64_t set_strides(const scene *s, int kept_only, int64_t *strides) {
-    int64_t step = 1;
-    for (int d = s->axes.dimensions - 1; d >= 0; d--) {
-        strides[d] = step;
-        step *= kept_only && is_reduced(s, d) ? 1 : (int64_t)s->extents[d];
-    }
-    return step;
 }
 
 /* Whether two results are the same: bit by bit, unless they are sums that were formed in another order. */
@@ -93,7 +69,7 @@ static void expect_plan(const scene *s, const unsigned char *known, int64_t firs
     memset(out, 0x5a, bytes);
     problem.op = s->op;
     problem.dtype = s->dtype;
-    problem.axes = &s->axes;
+    problem.axes = &s->shape.axes;
     problem.options = &s->options;
     EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
     EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, s->in, out + first * (int64_t)size, NULL));
@@ -106,83 +82,31 @@ static void expect_plan(const scene *s, const unsigned char *known, int64_t firs
 /* Runs the scene, whose results lie in `places` places of `out`, the one with all indices 0 at `first`. */
 static void expect_right(const scene *s, int64_t first, size_t places) {
     const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
-    const uint64_t outputs = product(s, 0), each = product(s, 1);
+    const uint64_t outputs = axes_product(&s->shape, 0), each = axes_product(&s->shape, 1);
     unsigned char *out = malloc(places * size + 1), *copy = malloc((size_t)each * element + 1);
     uint64_t wrong = 0;
     memset(out, 0x5a, places * size + 1);
-    EXPECT_STATUS(DPR_OK,
-                  dpr_reduce_axes(s->ctx, s->in, out + first * (int64_t)size, s->dtype, s->op, &s->axes, &s->options));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->ctx, s->in, out + first * (int64_t)size, s->dtype, s->op, &s->shape.axes,
+                                          &s->options));
     expect_plan(s, out, first, places * size + 1);
     for (uint64_t o = 0; o < outputs; o++) {
         _Alignas(RESULT_BYTES) unsigned char known[RESULT_BYTES];
-        const int64_t from = offset(s, 0, o, s->strides), to = first + offset(s, 0, o, s->out_strides);
+        const int64_t from = offset(s, 0, o, s->shape.strides), to = first + offset(s, 0, o, s->shape.out_strides);
         for (uint64_t i = 0; i < each; i++)
-            memcpy(copy + i * element, s->in + (from + offset(s, 1, i, s->strides)) * (int64_t)element, element);
+            memcpy(copy + i * element, s->in + (from + offset(s, 1, i, s->shape.strides)) * (int64_t)element, element);
         EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, copy, known, (size_t)each, s->dtype, s->op, &s->options));
         wrong += !is_same(s, out + to * (int64_t)size, known);
         memset(out + to * (int64_t)size, 0x5a, size);
     }
     for (size_t i = 0; i <= places * size; i++)
         wrong += out[i] != 0x5a; /* no other place was written */
-    EXPECT_THAT(wrong == 0,
-                "%s of %s by %s, %d dimensions (%llu, %llu, %llu ...), reduced 0x%x: %llu results are wrong",
-                dpr_op_name(s->op), dpr_dtype_name(s->dtype), s->options.strategy ? s->options.strategy : "auto",
-                s->axes.dimensions, (unsigned long long)s->extents[0], (unsigned long long)s->extents[1],
-                (unsigned long long)s->extents[2], s->axes.reduced, (unsigned long long)wrong);
+    EXPECT_THAT(
+        wrong == 0, "%s of %s by %s, %d dimensions (%llu, %llu, %llu ...), reduced 0x%x: %llu results are wrong",
+        dpr_op_name(s->op), dpr_dtype_name(s->dtype), s->options.strategy ? s->options.strategy : "auto",
+        s->shape.axes.dimensions, (unsigned long long)s->shape.extents[0], (unsigned long long)s->shape.extents[1],
+        (unsigned long long)s->shape.extents[2], s->shape.axes.reduced, (unsigned long long)wrong);
     free(out);
     free(copy);
-}
-
-/* ---- Shapes ---- */
-
-/* A shape of at most `most` elements. */
-static void choose_shape(scene *s, uint32_t most, uint64_t *seed) {
-    const dpr_axes init = DPR_AXES_INIT;
-    s->axes = init;
-    s->axes.dimensions = 1 + (int)data_below(seed, DPR_MOST_DIMENSIONS);
-    s->axes.extents = s->extents;
-    s->axes.reduced = data_below(seed, 1u << s->axes.dimensions);
-    for (int d = 0; d < DPR_MOST_DIMENSIONS; d++)
-        s->extents[d] = 1;
-    for (uint32_t left = most, tries = 0; left > 1 && tries < 2 * (uint32_t)s->axes.dimensions; tries++) {
-        const uint32_t d = data_below(seed, (uint32_t)s->axes.dimensions),
-                       n = 1 + data_below(seed, left < 90 ? left : 90);
-        if (s->extents[d] == 1) {
-            s->extents[d] = n;
-            left /= n;
-        }
-    }
-}
-
-/* Turns round the strides of some dimensions, and sets others to 0. Returns the place of the first element. */
-static int64_t twist(scene *s, uint64_t *seed) {
-    int64_t first = 0;
-    s->axes.strides = s->strides;
-    for (int d = 0; d < s->axes.dimensions; d++) {
-        const uint32_t how = data_below(seed, 5);
-        if (how == 0)
-            s->strides[d] = 0;
-        if (how == 1) {
-            first += s->strides[d] * (int64_t)(s->extents[d] - 1);
-            s->strides[d] = -s->strides[d];
-        }
-    }
-    return first;
-}
-
-/* Swaps two dimensions' strides of elements, or of results. */
-static void transpose(const scene *s, int64_t *strides, int kept_only, uint64_t *seed) {
-    int order[DPR_MOST_DIMENSIONS];
-    int64_t step = 1;
-    for (int d = 0; d < s->axes.dimensions; d++) {
-        const int k = (int)data_below(seed, (uint32_t)d + 1);
-        order[d] = order[k];
-        order[k] = d;
-    }
-    for (int i = 0; i < s->axes.dimensions; i++) {
-        strides[order[i]] = step;
-        step *= kept_only && is_reduced(s, order[i]) ? 1 : (int64_t)s->extents[order[i]];
-    }
 }
 
 static const char *const strategies[] = {"cpu.simd", "cpu.threads", NULL};
@@ -197,17 +121,17 @@ TEST(Axes, random_shapes) {
         s.dtype = dpr_dtype_at(data_below(&seed, (uint32_t)dpr_dtype_count()));
         if (!dpr_supported(s.op, s.dtype) || s.op == DPR_PROD)
             continue;
-        choose_shape(&s, i % 10 == 0 ? MOST_ELEMENTS : 3000, &seed);
-        (void)set_strides(&s, 0, s.strides);
-        const int64_t results = set_strides(&s, 1, s.out_strides);
+        choose_shape(&s.shape, i % 10 == 0 ? MOST_ELEMENTS : 3000, &seed);
+        (void)set_strides(&s.shape, 0, s.shape.strides);
+        const int64_t results = set_strides(&s.shape, 1, s.shape.out_strides);
         int64_t first = 0;
         if (i % 4 == 1)
-            transpose(&s, s.strides, 0, &seed);
+            transpose(&s.shape, s.shape.strides, 0, &seed);
         if (i % 2 == 1)
-            first = twist(&s, &seed);
+            first = twist(&s.shape, &seed);
         if (i % 4 == 3) {
-            transpose(&s, s.out_strides, 1, &seed);
-            s.axes.out_strides = s.out_strides;
+            transpose(&s.shape, s.shape.out_strides, 1, &seed);
+            s.shape.axes.out_strides = s.shape.out_strides;
         }
         s.options = options;
         s.options.nan = i / 3 % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
@@ -238,15 +162,15 @@ TEST(Axes, extreme_shapes) {
         const dpr_axes init = DPR_AXES_INIT;
         const dpr_options options = DPR_OPTIONS_INIT;
         s.op = i % 2 ? DPR_ARGMAX : DPR_SUM;
-        s.axes = init;
-        s.axes.dimensions = 3;
-        s.axes.extents = s.extents;
-        memcpy(s.extents, shapes[i / 4].extents, sizeof shapes->extents);
-        s.axes.reduced = shapes[i / 4].reduced;
+        s.shape.axes = init;
+        s.shape.axes.dimensions = 3;
+        s.shape.axes.extents = s.shape.extents;
+        memcpy(s.shape.extents, shapes[i / 4].extents, sizeof shapes->extents);
+        s.shape.axes.reduced = shapes[i / 4].reduced;
         s.options = options;
         s.options.strategy = strategies[i / 2 % 2];
-        (void)set_strides(&s, 0, s.strides);
-        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+        (void)set_strides(&s.shape, 0, s.shape.strides);
+        expect_right(&s, 0, (size_t)set_strides(&s.shape, 1, s.shape.out_strides));
     }
     dpr_ctx_destroy(s.ctx);
     free(in);
@@ -272,19 +196,19 @@ TEST(Axes, columns_of_every_pair) {
         s.dtype = dpr_dtype_at(i % dpr_dtype_count());
         if (!dpr_supported(s.op, s.dtype) || (s.op == DPR_PROD && pattern != DATA_RANDOM))
             continue;
-        s.axes = init;
-        s.axes.dimensions = 3;
-        s.axes.extents = s.extents;
-        memcpy(s.extents, shapes[shape].extents, sizeof shapes[shape].extents);
-        s.axes.reduced = shapes[shape].reduced;
+        s.shape.axes = init;
+        s.shape.axes.dimensions = 3;
+        s.shape.axes.extents = s.shape.extents;
+        memcpy(s.shape.extents, shapes[shape].extents, sizeof shapes[shape].extents);
+        s.shape.axes.reduced = shapes[shape].reduced;
         s.options = options;
         s.options.nan = i / 2 % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
         s.options.strategy = strategies[i % 2];
-        const size_t count = (size_t)set_strides(&s, 0, s.strides);
+        const size_t count = (size_t)set_strides(&s.shape, 0, s.shape.strides);
         unsigned char *in = malloc(count * dpr_dtype_size(s.dtype));
         data_fill(in, s.op, s.dtype, data_pattern_applies(pattern, s.op, s.dtype) ? pattern : DATA_RANDOM, count);
         s.in = in;
-        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+        expect_right(&s, 0, (size_t)set_strides(&s.shape, 1, s.shape.out_strides));
         free(in);
     }
     dpr_ctx_destroy(s.ctx);
@@ -304,16 +228,16 @@ TEST(Axes, ties_in_columns) {
         s.in = in;
         s.op = i / 3 % 2 ? DPR_ARGMIN : DPR_ARGMAX;
         s.dtype = types[i / 6];
-        s.axes = init;
-        s.axes.dimensions = 2;
-        s.axes.extents = s.extents;
-        s.extents[0] = ROWS;
-        s.extents[1] = COLUMNS;
-        s.axes.reduced = 1;
+        s.shape.axes = init;
+        s.shape.axes.dimensions = 2;
+        s.shape.axes.extents = s.shape.extents;
+        s.shape.extents[0] = ROWS;
+        s.shape.extents[1] = COLUMNS;
+        s.shape.axes.reduced = 1;
         s.options = options;
         s.options.strategy = "cpu.simd";
-        (void)set_strides(&s, 0, s.strides);
-        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+        (void)set_strides(&s.shape, 0, s.shape.strides);
+        expect_right(&s, 0, (size_t)set_strides(&s.shape, 1, s.shape.out_strides));
         memset(in + (size_t)3 * COLUMNS * size, 0x3f, (size_t)COLUMNS * size);
         memset(in + (size_t)5 * COLUMNS * size, 0x3f, (size_t)COLUMNS * size);
         expect_right(&s, 0, COLUMNS);
@@ -335,18 +259,18 @@ TEST(Axes, initial_values_and_merged_parts) {
         const dpr_axes init_axes = DPR_AXES_INIT;
         const dpr_options options = DPR_OPTIONS_INIT;
         s.op = ops[i / 4 / LENGTH(shapes)];
-        s.axes = init_axes;
-        s.axes.dimensions = 2;
-        s.axes.extents = s.extents;
-        memcpy(s.extents, shapes[i / 4 % LENGTH(shapes)], sizeof *shapes);
-        s.axes.reduced = 1 + (uint32_t)(i % 2);
+        s.shape.axes = init_axes;
+        s.shape.axes.dimensions = 2;
+        s.shape.axes.extents = s.shape.extents;
+        memcpy(s.shape.extents, shapes[i / 4 % LENGTH(shapes)], sizeof *shapes);
+        s.shape.axes.reduced = 1 + (uint32_t)(i % 2);
         s.options = options;
         s.options.strategy = strategies[i / 2 % 2];
         s.options.init = s.op == DPR_SUM     ? (const void *)&init
                          : s.op == DPR_COUNT ? (const void *)&init_of_count
                                              : NULL;
-        (void)set_strides(&s, 0, s.strides);
-        expect_right(&s, 0, (size_t)set_strides(&s, 1, s.out_strides));
+        (void)set_strides(&s.shape, 0, s.shape.strides);
+        expect_right(&s, 0, (size_t)set_strides(&s.shape, 1, s.shape.out_strides));
     }
     dpr_ctx_destroy(s.ctx);
     free(in);
@@ -356,20 +280,21 @@ TEST(Axes, initial_values_and_merged_parts) {
  * library. */
 static void expect_reference(const scene *s) {
     const size_t size = ref_result_size(s->op, s->dtype), element = dpr_dtype_size(s->dtype);
-    const uint64_t outputs = product(s, 0), each = product(s, 1);
+    const uint64_t outputs = axes_product(&s->shape, 0), each = axes_product(&s->shape, 1);
     unsigned char *out = malloc((size_t)outputs * size), *copy = malloc((size_t)each * element);
-    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->ctx, s->in, out, s->dtype, s->op, &s->axes, &s->options));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s->ctx, s->in, out, s->dtype, s->op, &s->shape.axes, &s->options));
     for (uint64_t o = 0; o < outputs && !test_failed(); o++) {
         ref_state state;
         char why[300] = "";
         for (uint64_t i = 0; i < each; i++)
             memcpy(copy + i * element,
-                   s->in + (offset(s, 0, o, s->strides) + offset(s, 1, i, s->strides)) * (int64_t)element, element);
+                   s->in + (offset(s, 0, o, s->shape.strides) + offset(s, 1, i, s->shape.strides)) * (int64_t)element,
+                   element);
         ref_reduce(&state, s->op, s->dtype, s->options.nan, copy, (size_t)each);
         ref_add_init(&state, s->options.init);
         EXPECT_THAT(ref_check(&state, out + o * size, why, sizeof why), "%s of %s by %s, reduced 0x%x, result %llu: %s",
                     dpr_op_name(s->op), dpr_dtype_name(s->dtype), s->options.strategy ? s->options.strategy : "auto",
-                    s->axes.reduced, (unsigned long long)o, why);
+                    s->shape.axes.reduced, (unsigned long long)o, why);
     }
     free(out);
     free(copy);
@@ -392,12 +317,12 @@ TEST(Axes, initial_values_of_every_pair) {
         const data_pattern pattern = data_pattern_applies(some, s.op, s.dtype) ? some : DATA_RANDOM;
         data_fill(in, s.op, s.dtype, pattern, COUNT);
         data_init(init, s.op, ref_result_dtype(s.op, s.dtype), pattern);
-        s.axes = axes;
-        s.axes.dimensions = 3;
-        s.axes.extents = s.extents;
-        s.axes.reduced = (uint32_t)(i % MASKS);
-        memcpy(s.extents, extents, sizeof extents);
-        (void)set_strides(&s, 0, s.strides);
+        s.shape.axes = axes;
+        s.shape.axes.dimensions = 3;
+        s.shape.axes.extents = s.shape.extents;
+        s.shape.axes.reduced = (uint32_t)(i % MASKS);
+        memcpy(s.shape.extents, extents, sizeof extents);
+        (void)set_strides(&s.shape, 0, s.shape.strides);
         s.options = options;
         s.options.nan = i / 2 % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE;
         s.options.init = init;
@@ -414,16 +339,16 @@ TEST(Axes, results_with_gaps) {
     scene s = {.ctx = cpu_ctx(), .op = DPR_SUM, .dtype = DPR_F32, .in = (const unsigned char *)in};
     const dpr_axes init = DPR_AXES_INIT;
     const dpr_options options = DPR_OPTIONS_INIT;
-    s.axes = init;
+    s.shape.axes = init;
     s.options = options;
-    s.axes.dimensions = 2;
-    s.axes.extents = s.extents;
-    s.extents[0] = 3;
-    s.extents[1] = 2;
-    s.axes.reduced = 2;
-    (void)set_strides(&s, 0, s.strides);
-    s.axes.out_strides = s.out_strides;
-    s.out_strides[0] = -3;
+    s.shape.axes.dimensions = 2;
+    s.shape.axes.extents = s.shape.extents;
+    s.shape.extents[0] = 3;
+    s.shape.extents[1] = 2;
+    s.shape.axes.reduced = 2;
+    (void)set_strides(&s.shape, 0, s.shape.strides);
+    s.shape.axes.out_strides = s.shape.out_strides;
+    s.shape.out_strides[0] = -3;
     expect_right(&s, 6, 7);
     dpr_ctx_destroy(s.ctx);
 }

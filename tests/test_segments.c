@@ -746,6 +746,10 @@ TEST(Segments, mistakes) {
     dpr_ctx_destroy(ctx);
 }
 
+#define EXPECT_OVERLAP(SENTENCE, CALL)                                                                                 \
+    EXPECT_STATUS(DPR_ERR_OVERLAP, CALL);                                                                              \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE)
+
 /* What is written overlaps nothing, and what lies next to it, is empty, or is only read, is no overlap. */
 TEST(Segments, arrays_that_overlap) {
     static const int64_t offsets[] = {0, 2, 5, 10};
@@ -755,9 +759,6 @@ TEST(Segments, arrays_that_overlap) {
     int64_t numbers[12] = {0, 2, 5, 10, [6] = 2, 5, 10};
     segments.count = 3;
     segments.begins = offsets;
-#define EXPECT_OVERLAP(SENTENCE, CALL)                                                                                 \
-    EXPECT_STATUS(DPR_ERR_OVERLAP, CALL);                                                                              \
-    EXPECT_CONTAINS(dpr_last_error(), SENTENCE)
     EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments(ctx, x, x, 10, DPR_F32, DPR_SUM, &segments, NULL));
     EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments(ctx, x, x + 9, 10, DPR_F32, DPR_SUM, &segments, NULL));
     EXPECT_OVERLAP("overlaps in,", dpr_reduce_segments(ctx, x + 2, x, 10, DPR_F32, DPR_SUM, &segments, NULL));
@@ -987,7 +988,9 @@ TEST(ByKey, arrays_that_overlap) {
     EXPECT_OVERLAP("overlaps keys,", BY_KEY(unique, keys));
     EXPECT_OVERLAP("overlaps unique_keys,", BY_KEY(out, out + 3));
     EXPECT_OVERLAP("overlaps runs,", dpr_reduce_by_key_async(ctx, keys, DPR_I64, in, unique, out, (uint64_t *)(out + 3),
-                                                             9, 4, DPR_I64, DPR_SUM, NULL, NULL));
+                                                             9, 4, NULL, DPR_I64, DPR_SUM, NULL, NULL));
+    EXPECT_OVERLAP("overlaps device_count,", dpr_reduce_by_key_async(ctx, keys, DPR_I64, in, unique, out, &runs, 4, 4,
+                                                                     &runs, DPR_I64, DPR_SUM, NULL, NULL));
     EXPECT_TRUE(runs == 4 && keys[1] == 1 && in[1] == 2);
     EXPECT_STATUS(DPR_OK, BY_KEY(keys + 4, out));
     EXPECT_TRUE(runs == 3 && keys[4] == 1 && keys[5] == 2 && keys[6] == 3 && out[0] == 3);

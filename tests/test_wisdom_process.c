@@ -172,8 +172,8 @@ static int compare_doubles(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The runs take turns. The same code runs, so only noise tells them apart. */
-FILE_TEST(planned_calls_cost_the_same) {
+/* The runs take turns. They are of the same strategy, so that only noise tells them apart. */
+FILE_TEST(runs_of_plans_do_not_look_at_wisdom) {
     enum { SAMPLES = 501 };
     static double samples[2][SAMPLES];
     dpr_ctx *wise = NULL;

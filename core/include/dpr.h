@@ -474,9 +474,8 @@ typedef enum dpr_effort {
                          wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
                          shorter, but of at least one run; there are no batches if it takes more than four times as
                          long as the best so far. The array stays in the caches if it fits; `dpr tune` measures with
-                         cold caches. So these times are kept apart: they do not replace those of dpr_wisdom_add(), and
-                         the planner uses them for other plans only where a strategy has none of these for the kind of
-                         call */
+                         cold caches. So these times are kept apart: they replace none that dpr_wisdom_add() has added,
+                         and other plans use them only for strategies without an added time for the kind of call */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
@@ -607,8 +606,8 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * dpr_plan_explain() says how much a plan takes. segments.small takes none. segments.merge takes at most 128 bytes for
  * each block that the device holds at a time: 66 KiB on an H200 for most types. segments.group takes none for arrays of
  * at most 2^13 elements, or of 2^15 if their segments have more than 4096 on average. Otherwise it takes 256 bytes for
- * each block that the device holds, and 96 bytes for each segment, but not for more than 2^17 segments (12 MiB), nor
- * for more than one for every 2^13 elements, or 2^15, except that there may be 1024.
+ * each block that the device holds, and 96 bytes for each of n segments. n is one for every 2^13 elements (or 2^15),
+ * but from 1024 to 2^17 (12 MiB), and at most the number of segments.
  *
  * Strategies to learn from run if options->strategy names them: segments.thread, segments.warp, segments.block,
  * segments.split, segments.bins, and dp.segments, whose kernels launch kernels. They run SUM, MIN and MAX of I32, I64,
@@ -640,18 +639,18 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * @param runs         in: the room in `unique_keys` and `out`, in runs; `count` is always enough. Out: how many runs
  *                     there are. DPR_ERR_BUFFER_TOO_SMALL if there are more, and then only *runs is set.
  *
- * The rules are those of dpr_reduce_segments(); `unique_keys` and `out`, with the room that *runs says, must not
- * overlap the other arrays: DPR_ERR_OVERLAP. If `in` is in device memory, the GPU runs the call: in one pass over keys
- * and elements if all arrays are in device memory, *runs is at least `count`, there are fewer than 2^32 elements, which
- * are aligned to their size, no strategy and no block size is asked for, the operation is neither ARGMIN, ARGMAX nor a
- * product of complex numbers, nor one of those that segments.group alone runs, and the device has compute capability
- * 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as segments. It takes device memory from
- * the context's pool, which keeps it for later calls: in one pass at most 1 % of the elements' bytes, and otherwise 64
- * KiB, 4 bytes for each run (8 from 2^32 elements on), as many as the unique keys have if they are wanted, and what
- * the strategy for segments takes. `keys` and `out` in pageable memory have copies on the device until the call
- * returns. Floating-point results are bitwise reproducible as DPR_FAST says. There are no plans for keys, so nothing
- * explains the choice. On the CPU keys are compared on all threads, whatever the strategy, and each run takes 8 bytes
- * of host memory. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+ * The rules are those of dpr_reduce_segments(); `unique_keys` and `out`, with room for the lesser of *runs
+ * and `count`, must not overlap the other arrays: DPR_ERR_OVERLAP. If `in` is in device memory, the GPU runs the call:
+ * in one pass over keys and elements if all arrays are in device memory, *runs is at least `count`, there are fewer
+ * than 2^32 elements, which are aligned to their size, no strategy and no block size is asked for, the operation is
+ * neither ARGMIN, ARGMAX nor a product of complex numbers, nor one of those that segments.group alone runs, and the
+ * device has compute capability 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as
+ * segments. It takes device memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of
+ * the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), the bytes of the unique
+ * keys if they are wanted, and what the strategy for segments takes. `keys` and `out` in pageable memory have copies on
+ * the device until the call returns. Floating-point results are bitwise reproducible as DPR_FAST says. There are no
+ * plans for keys, so nothing explains the choice. On the CPU keys are compared on all threads, whatever the strategy,
+ * and each run takes 8 bytes of host memory. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
@@ -666,9 +665,9 @@ DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype k
  * @param room  the room in `unique_keys` and `out`, in runs. If it is less than `count`, a strategy is chosen for it:
  * far more than there are makes the run slow. If there are more runs, only *runs is written, and the status is DPR_OK
  * as well.
- * @param device_count  NULL, or where the number of elements is when the run begins, if that is not known before: in
- * memory that the stream reaches, and unchanged until the run is done. `count` is then the most, and a greater number
- * counts as `count`. The keys are then read twice, whatever `room` is. */
+ * @param device_count  NULL, or the place of the number of elements, which is read when the run begins. The stream must
+ * reach it, and it must not change until the run is done. `count` is then the greatest number; more count as `count`.
+ * The keys are then read twice, whatever `room` is. */
 DPR_API dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                            void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
                                            const uint64_t *device_count, dpr_dtype dtype, dpr_op op,
@@ -715,7 +714,8 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. axes.tiles takes
  * device memory from the context's pool only if blocks share results because these are few: 16 bytes for each result
  * that a block has a share of (SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX up to 56), on an H200 less than 80 MiB, and
- * less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(). */
+ * less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(),
+ * and DPR_ERR_OVERLAP. */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 
@@ -1439,13 +1439,15 @@ DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t cou
 
 /** Wisdom is what has been measured: how long strategies take on a machine, for an operation, an element type, a kind
  * of memory, and numbers of elements. The planner multiplies its prediction for a strategy by the ratio of measured to
- * predicted time at the nearest numbers of elements that were measured; beyond the first and the last by more than a
- * factor of two, such a time is called extrapolated, and is no shorter than reading a longer array takes. A file of
- * wisdom belongs to one version of dpr. It may have 2^20 times of up to 64 CPUs and GPUs, identified by name,
- * capabilities, driver and DPR_NUM_THREADS, and 64 MiB. Times of a CPU are of the cores and threads that a process had:
- * with another cpuset (taskset), CPU quota or DPR_NUM_THREADS, the CPU counts as another one, and explanations say that
- * there are times of the first. Times of other machines are kept and not used; where not all fit, those of the
- * processors whose times were written the longest time ago are left out.
+ * predicted time at the nearest numbers of elements that were measured. A figure for a number of elements that is more
+ * than a factor of two beyond these is called extrapolated. For longer arrays it is at least the time that memory takes
+ * to deliver them.
+ *
+ * A file of wisdom belongs to one version of dpr. It has at most 64 MiB and 2^20 times, of at most 64 CPUs and GPUs.
+ * These are identified by name, capabilities and driver. The capabilities of a CPU include the cores and threads of the
+ * process and its vector instructions. So with another cpuset (taskset), CPU quota, DPR_NUM_THREADS or DPR_CPU_ISA the
+ * same CPU counts as another one, and explanations say that there are times which are not used. Times of other machines
+ * are kept and not used. If not all fit, the processors that were written the longest time ago are left out.
  *
  * Before the first context is made, the process reads the file that the environment variable DPR_WISDOM names or,
  * without the variable, the site's /etc/dpr/wisdom and then the user's $XDG_STATE_HOME/dpr/wisdom (by default

@@ -23,15 +23,24 @@ template <class P> struct solving {
     using result = typename P::result;
     using data = data_of<P>;
     static constexpr size_t most = P::most_children;
+
+    /* Whether variables of code that is inlined at several places share their places on the stack. */
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
+    static constexpr bool shares_stack = true;
+#else
+    static constexpr bool shares_stack = false;
+#endif
     static constexpr bool is_small = sizeof(slot<P>) <= 8;
     using passed = std::conditional_t<sizeof(task) <= 8, const task, const task &>; /* in a register, or by address */
 
     /* Bytes of stack, at most, that a level takes, and of all levels together. */
-    static constexpr size_t level_bytes = most * (sizeof(task) + sizeof(result)) + 192, stack_bytes = 65536;
+    static constexpr size_t level_bytes = (most + 1) * sizeof(task) + most * sizeof(result) + 192, stack_bytes = 65536;
     static constexpr bool on_heap = level_bytes > stack_bytes / 8;
     static constexpr int levels = on_heap ? 0 : stack_bytes / level_bytes < 256 ? stack_bytes / level_bytes : 256;
 
-    static slot<P> &slot_of(const dpr_frame *frame, size_t i) { return static_cast<slot<P> *>(frame->slots)[i]; }
+    static slot<P> &slot_of(const dpr_frame *frame, size_t i) {
+        return static_cast<slot<P> *>(frame->slots)[i];
+    }
 
     /* The children of a task, and the results of those that are solved. */
     struct family {
@@ -66,12 +75,8 @@ template <class P> struct solving {
 
     /* How many levels are inlined in the one above them: as many as have at most `inlined_tasks` tasks together with
      * it. Otherwise calls would take most of the time of tasks as small as those of fib. Larger tasks are not solved
-     * sooner so. Without optimisation, and with AddressSanitizer, each inlined level would take more of the stack. */
-#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__)
-    static constexpr size_t inlined_tasks = is_small ? 31 : 1;
-#else
-    static constexpr size_t inlined_tasks = 1;
-#endif
+     * sooner so. */
+    static constexpr size_t inlined_tasks = shares_stack && is_small ? 31 : 1;
     static constexpr int count_inlined() {
         int n = 0;
         for (size_t width = most, tasks = 1 + width; tasks <= inlined_tasks && n < 4; width *= most, tasks += width)
@@ -151,7 +156,7 @@ template <class P> struct solving {
         return inner;
     }
 
-    /* Solves a task that is divided into n children, or a wrong number. */
+    /* Solves a task that was divided into n children. Reports n if it is no number of children. */
     template <int Inlined>
     DPR_INLINED_ dpr_frame *solve_from(state &at, const task &t, family &f, int n, result *out, int left) {
         if (n < 0 || static_cast<size_t>(n) > most)
@@ -188,9 +193,13 @@ template <class P> struct solving {
     __attribute__((noinline)) static outcome descend_from(dpr_solver *s, const data &d, passed t, family &f, int n,
                                                           result *out, int left, int64_t fuel) {
         state at = {s, d, fuel};
-        dpr_frame *frame = n == 1                ? solve_from<0>(at, t, f, 1, out, left)
-                           : n == 2 && most >= 2 ? solve_from<0>(at, t, f, 2, out, left)
-                                                 : solve_from<0>(at, t, f, n, out, left);
+        dpr_frame *frame;
+        if (shares_stack && n == 1)
+            frame = solve_from<0>(at, t, f, 1, out, left);
+        else if (shares_stack && n == 2 && most >= 2)
+            frame = solve_from<0>(at, t, f, 2, out, left);
+        else
+            frame = solve_from<0>(at, t, f, n, out, left);
         return {frame, at.fuel};
     }
 

@@ -35,6 +35,12 @@ static int has_pageable_out(const keyed *k) {
     return k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
 }
 
+/* The most runs that have room, or that there can be. */
+static uint64_t most_runs(const keyed *k) {
+    const uint64_t count = k->parts.request.count;
+    return k->room < count ? k->room : count;
+}
+
 static dpr_status check_room(const keyed *k, uint64_t found) {
     if (found <= k->room)
         return DPR_OK;
@@ -55,23 +61,21 @@ static void use_runs(keyed *k, const void *begins, dpr_dtype type, uint64_t runs
 
 /* Fails if no strategy of the GPU can reduce the runs, before any work is enqueued. */
 static dpr_status check_strategy(dpr_ctx *ctx, keyed *k, int in_stream) {
-    const uint64_t count = k->parts.request.count, room = k->room < count ? k->room : count, runs = room > 0 ? room : 1;
-    const dpr_segment_list list = {.count = runs, .dtype = dpr_key_runs_type(count)};
+    const uint64_t room = most_runs(k), runs = room > 0 ? room : 1;
+    const dpr_segment_list list = {.count = runs, .dtype = dpr_key_runs_type(k->parts.request.count)};
     k->parts.shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
     return dpr_parts_check(ctx, &k->parts, in_stream);
 }
 
 /* ---- On the CPU ---- */
 
+/* The host reaches all arrays (dpr_parts_reach()). */
 static dpr_status run_on_cpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
-    dpr_status status = dpr_parts_reach(ctx, &k->parts);
-    if (status != DPR_OK)
-        return status;
     int64_t *begins = dpr_runs_find(k->keys, k->key_bytes, k->parts.request.count, found);
     if (!begins)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
                         (unsigned long long)*found);
-    status = check_room(k, *found);
+    dpr_status status = check_room(k, *found);
     if (status == DPR_OK) {
         use_runs(k, begins, DPR_I64, *found, in_host_memory);
         status = dpr_parts_run(ctx, &k->parts, k->parts.request.count);
@@ -316,7 +320,7 @@ static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream str
 /* Checks what a call with keys needs beyond dpr_parts_make(). `runs` is NULL unless the number of runs goes to memory
  * that a stream reaches. */
 static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
-    const size_t count = k->parts.request.count, room = k->room < count ? (size_t)k->room : count;
+    const size_t count = k->parts.request.count, room = (size_t)most_runs(k);
     const int has_keys = count > 0;
     dpr_status status = check_type(k->dtype);
     if (status == DPR_OK && has_keys)
@@ -348,8 +352,11 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
     status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
         status = count > 0 ? prepare(ctx, &k, NULL) : check_type(key_dtype);
+    const int on_device = status == DPR_OK && dpr_parts_on_device(&k.parts);
+    if (status == DPR_OK && count > 0 && !on_device)
+        status = dpr_parts_reach(ctx, &k.parts);
     if (status == DPR_OK && count > 0)
-        status = dpr_parts_on_device(&k.parts) ? run_on_gpu(ctx, &k, &found) : run_on_cpu(ctx, &k, &found);
+        status = on_device ? run_on_gpu(ctx, &k, &found) : run_on_cpu(ctx, &k, &found);
     if (status == DPR_OK || status == DPR_ERR_BUFFER_TOO_SMALL)
         *runs = found;
     return status;
@@ -382,7 +389,8 @@ dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key
         status = dpr_shape_check_pointer("runs", runs, DPR_U64);
     if (status == DPR_OK && device_count)
         status = dpr_shape_check_pointer("device_count", device_count, DPR_U64);
-    k.room = room < count ? room : count;
+    k.room = room;
+    k.room = most_runs(&k);
     if (status == DPR_OK)
         status = prepare(ctx, &k, runs);
     if (status == DPR_OK && !dpr_ctx_gpu(ctx))

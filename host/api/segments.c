@@ -22,8 +22,9 @@ static dpr_status check_ranges(const dpr_segment_list *list, size_t elements) {
 
 /* ---- The run ---- */
 
-/* The elements of all segments together: the choice of a strategy depends on it. If there are many begins and ends,
- * some segments are asked, so that this takes little time: their number makes the choice, whatever the elements are. */
+/* The elements of all segments together: the choice of a strategy depends on it. More than 2^14 begins and ends are
+ * estimated from 64 segments, so that this takes little time. With that many segments, their number alone decides the
+ * choice. */
 static size_t count_elements(const dpr_parts *c) {
     enum { MOST = 1 << 14, ASKED = 64 };
     const dpr_segment_list *list = &c->shape.segments;
@@ -68,7 +69,7 @@ static dpr_status check_on_device(const dpr_ctx *ctx, const dpr_parts *c) {
     dpr_segment_list copy = c->shape.segments;
     const size_t size = dpr_dtypes[DPR_ROW(copy.dtype)].size;
     const int lists = c->shape.has_ends ? 2 : 1;
-    const size_t bytes = (size_t)(copy.count + (lists == 1)) * size;
+    const size_t bytes = dpr_parts_number_bytes(c);
     char *const numbers = malloc((size_t)lists * bytes);
     dpr_status status = DPR_OK;
     if (!numbers)

@@ -86,16 +86,17 @@ static dpr_status settle(void) {
     dpr_status status = DPR_OK;
     while (process.fresh_sets > 1 && status == DPR_OK)
         status = join_fresh();
-    if (process.fresh_sets == 0 || status != DPR_OK)
+    if (process.fresh_sets > 0 && status == DPR_OK)
+        status = add(&process.known, process.fresh[0]);
+    else
         return status;
-    status = add(&process.known, process.fresh[0]);
     if (status == DPR_OK && process.learned)
         status = add(&process.learned, process.fresh[0]);
     else if (status == DPR_OK) {
         dpr_wisdom_hold(process.fresh[0]);
         process.learned = process.fresh[0];
     }
-    if (status == DPR_OK)
+    if (status != DPR_ERR_OUT_OF_MEMORY) /* what does not fit would not fit later, either */
         drop_fresh();
     return status;
 }
@@ -148,7 +149,7 @@ static dpr_wisdom *begin_adding(void) {
 static dpr_wisdom *begin(void) {
     if (!begin_adding())
         return NULL;
-    if (settle() == DPR_OK)
+    if (settle() != DPR_ERR_OUT_OF_MEMORY)
         return process.known;
     end();
     return NULL;
@@ -182,12 +183,13 @@ dpr_status dpr_wisdom_import(const char *path) {
 
 void dpr_wisdom_forget(void) {
     dpr_wisdom *none = dpr_wisdom_none();
-    if (!none || !begin()) {
+    if (!none || !begin_adding()) {
         dpr_wisdom_release(none);
         return;
     }
     replace(&process.known, none);
     replace(&process.learned, NULL);
+    drop_fresh();
     process.notes[0] = 0;
     end();
 }
@@ -225,6 +227,7 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
     const char *refusal = dpr_refusal(*strategy, &request.key, &machine->caps);
     if (refusal)
         return dpr_fail(DPR_ERR_STRATEGY_UNABLE, "strategy \"%s\" cannot run this: %s", (*strategy)->name, refusal);
+    request.key.f.effort = DPR_EFFORT_DEFAULT; /* times that are added have cold caches */
     *key = request.key;
     *count = request.count;
     return DPR_OK;
@@ -236,9 +239,9 @@ static int is_out_of_order(void) {
     return n > 1 && process.fresh[n - 2]->times < 2 * process.fresh[n - 1]->times;
 }
 
-/* Adds one time, and takes it over. The sets are as few as the logarithm of their times, unless memory for joining them
- * is lacking. The first one has more than half of these times: where all might not fit, they are settled one by one,
- * and the one that does not fit is dropped. */
+/* Adds one time, and takes it over. There are at most as many sets as the logarithm of their times, unless memory for
+ * joining them is lacking. The first one has more than half of these times: where all might not fit, they are settled
+ * one by one, and the one that does not fit is dropped. */
 static dpr_status add_fresh(dpr_wisdom *one) {
     dpr_status status = process.fresh_sets < FRESH_MOST ? DPR_OK : settle();
     if (status != DPR_OK) {
@@ -251,10 +254,7 @@ static dpr_status add_fresh(dpr_wisdom *one) {
         continue;
     if (process.known->times + 2 * process.fresh[0]->times <= DPR_WISE_TIMES)
         return DPR_OK;
-    status = settle();
-    if (status == DPR_ERR_WISDOM)
-        drop_fresh();
-    return status;
+    return settle() == DPR_ERR_WISDOM ? DPR_ERR_WISDOM : DPR_OK;
 }
 
 dpr_status dpr_wisdom_learn(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key,

@@ -121,8 +121,10 @@ static int lock_file(const char *path) {
     char name[DPR_PATH_BYTES + 8];
     (void)snprintf(name, sizeof name, "%s.lock", path);
     int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0 && errno == EACCES) /* another user's, perhaps root's: locking takes no right to write */
+    if (file < 0 && errno == EACCES) { /* another user's, perhaps root's: locking takes no right to write */
         file = open(name, O_RDONLY | O_CLOEXEC);
+        errno = errno == ENOENT ? EACCES : errno; /* the folder may not be written */
+    }
     if (file < 0) {
         (void)dpr_fail(DPR_ERR_FILE, "%s cannot be opened: %s", name, strerror(errno));
         return -1;

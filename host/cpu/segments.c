@@ -27,8 +27,7 @@ dpr_range dpr_segment_range(const dpr_segment_list *list, uint64_t i) {
 }
 
 uint64_t dpr_segment_elements(const dpr_segment_list *list, uint64_t first, uint64_t end) {
-    const int is_offsets =
-        (const char *)list->ends - (const char *)list->begins == dpr_dtypes[DPR_ROW(list->dtype)].size;
+    const int is_offsets = list->ends == (const char *)list->begins + dpr_dtypes[DPR_ROW(list->dtype)].size;
     uint64_t elements = 0;
     if (is_offsets && first < end) {
         const dpr_range all = range_of(list->dtype, number_at(list->dtype, list->begins, first),
@@ -118,7 +117,7 @@ DPR_INLINE uint64_t reduce(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_ru
         }
         if (n > limits.folded)
             limits.fold(run->in, r.begin, n, &acc);
-        else if (op == DPR_VAR && limits.fold && !run->label)
+        else if (op == DPR_VAR && n <= DPR_SHORT_SEGMENT && !run->label)
             fold_variance(dtype, nan, run->in, r, &acc);
         else
             fold_range(op, dtype, nan, run->in, r, &acc);

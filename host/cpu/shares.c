@@ -32,8 +32,8 @@ static uint64_t piece_of(const dpr_shares *s, uint64_t first, uint64_t count) {
     return n;
 }
 
-/* Takes a piece of a thread's block; returns 0 if nothing is left of it. No share ever has the same value again, so a
- * share that has it is as it was read. */
+/* Takes a piece of a thread's block; returns 0 if nothing is left of it. A share never has the same value twice,
+ * because first segments only rise. So the exchange fails if the share has changed since it was read. */
 static int take_piece(dpr_shares *s, int thread, uint64_t *first, uint64_t *end) {
     uint64_t left = atomic_load(&s->of[thread].left), count;
     while ((count = left & ((1 << COUNT_BITS) - 1)) > 0) {

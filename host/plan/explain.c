@@ -124,7 +124,7 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
                      1e-3 * (double)caps->cpu.total_mb_per_s, (long long)caps->cpu.threads,
                      caps->cpu.threads == 1 ? "" : "s");
         if (dpr_wise_of_other_threads(of->machine))
-            dpr_text_add(text, "  not used: times of this CPU with other cores or another number of threads\n");
+            dpr_text_add(text, "  not used: times of this CPU with other cores, threads or vector instructions\n");
         dpr_text_add(text, "  %s: these threads take %.1f us to begin and to end\n",
                      source_of(of->machine->wake_measured), 1e-3 * (double)caps->cpu.wake_ns);
     }

@@ -184,7 +184,7 @@ static double expect(const candidate *c, const dpr_key *key, const dpr_caps *cap
     const size_t i = times_up_to(c->known, size.elements);
     const dpr_wise_time *low = &time[i > 0 ? i - 1 : 0], *high = &time[i < c->known.n ? i : c->known.n - 1];
     const double at_low = excess(c->strategy, key, caps, size.segments, low);
-    if (low == high && size.elements / 2 > low->count)
+    if (low == high && size.elements > 2 * low->count)
         return larger(predicted * at_low, dpr_array_bytes(key, size) / memory_rate(c->strategy, key, caps));
     if (low == high)
         return predicted * at_low;
@@ -193,8 +193,8 @@ static double expect(const candidate *c, const dpr_key *key, const dpr_caps *cap
     return predicted * (at_low + share * (excess(c->strategy, key, caps, size.segments, high) - at_low));
 }
 
-/* `dpr tune` measures every fourth number of elements, so that between its times, too, the nearer one is at most a
- * factor of two away. */
+/* Beyond the times that were measured, a factor of two is as far as a number can be from the nearer one of two default
+ * sizes of `dpr tune`, which are a factor of four apart. */
 static dpr_basis basis_of(dpr_wise_curve known, size_t count) {
     if (known.n == 0)
         return DPR_BASIS_PREDICTED;

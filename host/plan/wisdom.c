@@ -178,11 +178,13 @@ int dpr_wise_of_other_threads(const dpr_machine *machine) {
 /* Types whose sums on the CPU show what it can do. */
 static const dpr_dtype summed[] = {DPR_F32, DPR_F64, DPR_I32};
 
-/* Times of sums in calls that block. */
+/* Times of sums in calls that block, with cold caches. */
 static dpr_wise_curve find_sums(const dpr_machine *machine, const char *strategy, dpr_dtype dtype, dpr_memory memory) {
     const dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(dtype), .in_memory = DPR_ROW(memory)}};
     const int i = dpr_strategy_find(strategy);
-    return i < 0 ? (dpr_wise_curve){NULL, 0} : dpr_wise_find(machine, dpr_strategies[i], &key);
+    const dpr_strategy *s = i < 0 ? NULL : dpr_strategies[i];
+    return s && has_times(machine, s, &key) ? curve_at(machine->wisdom, place_of(machine->wise[s->side], s, &key))
+                                            : (dpr_wise_curve){NULL, 0};
 }
 
 /* Bytes a second that a strategy has read in the longest sum known of a type, if that is longer than what caches hold;

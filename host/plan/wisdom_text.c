@@ -171,8 +171,8 @@ static dpr_status read_processor(reader *r, int on_gpu) {
     if (r->at[-1] != ' ')
         return refuse(r, "it should have a space and a name, perhaps an empty one, behind the signature");
     for (; r->at < r->end && *r->at != '\n'; r->at++, n++) {
-        if (n + 1 >= sizeof p.name || *r->at == 0)
-            return refuse(r, "the processor's name is too long, or has a zero byte");
+        if (n + 1 >= sizeof p.name)
+            return refuse(r, "the processor's name is too long");
         if (dpr_wise_is_control(*r->at))
             return refuse(r, "the processor's name has a control character");
         p.name[n] = *r->at;

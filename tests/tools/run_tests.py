@@ -10,7 +10,8 @@ def main():
     program = unittest.main(module=None, argv=["unittest", "-q", sys.argv[1]], exit=False)
     if not program.result.wasSuccessful():
         return 1
-    return 77 if len(program.result.skipped) == program.test.countTestCases() else 0
+    count = program.test.countTestCases()
+    return 77 if count and len(program.result.skipped) == count else 0
 
 
 if __name__ == "__main__":

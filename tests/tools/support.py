@@ -3,11 +3,14 @@
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import tempfile
 import unittest
 import unittest.mock
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # children would ignore it, too, where nohup has started the tests
 
 DPR = os.environ["DPR_COMMAND"]
 SOURCE = os.environ["DPR_SOURCE"]

@@ -48,7 +48,7 @@ class Time(BenchTest):
     def test_signals_keep_what_was_measured(self):
         """All at once, because the file is written after some seconds first. It is whole, too, when the program is
         killed."""
-        paths = {number: f"{self.folder}/{number}.json" for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)}
+        paths = {number: f"{self.folder}/{number}.json" for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)}
         with contextlib.ExitStack() as stack:
             measuring = {number: stack.enter_context(self.start(path)) for number, path in paths.items()}
             for p in measuring.values():
@@ -59,7 +59,7 @@ class Time(BenchTest):
             with open(path, encoding="utf-8") as f:
                 documents[number] = json.load(f)
             self.assertTrue(documents[number]["rows"])
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             self.assertEqual(ends[number], (128 + number, b"", b""))
             self.assertEqual(documents[number]["interrupted"], True)
             self.assertEqual({o["why"] for o in documents[number]["left_out"]}, {"interrupted"})
@@ -101,7 +101,7 @@ class Time(BenchTest):
 
     def test_making_data_can_be_interrupted(self):
         command, count = self.large()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([DPR, *command, "-b", "10m"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
                 resident = 0
                 while resident < 2**28:

@@ -627,6 +627,8 @@ class Wisdom(ToolTest):
         self.assertEqual(run(*bench, "-q", env={**env, **SMALL_CACHE})[2], "")
 
     def test_a_file_that_does_not_exist(self):
+        long = self.folder + 15 * ("/" + "x" * 200)
+        self.assertIn(f"missing: {long}", json.loads(self.good("env", "--json", env={"DPR_WISDOM": long}))["wisdom"])
         env = {"DPR_WISDOM": self.folder + "/wisdon"}
         self.expect_lines(f"missing: {self.folder}/wisdon", env)
         self.expect_note(f"there is no wisdom: DPR_WISDOM names '{self.folder}/wisdon', which does not exist", env)

@@ -70,7 +70,7 @@ class Verdicts(CompareTest):
             self.assertEqual([r["verdict"] for r in report["rows"]], ["unsure"])
 
     def test_comparisons_that_say_too_little(self):
-        """A slower row is one all the same."""
+        """A slower row counts, whatever NEW lacks."""
         names = [f"s{i}" for i in range(10)]
         old = document(*map(row, names))
         few = document(row("s0"))
@@ -158,6 +158,9 @@ class Verdicts(CompareTest):
                              ("NEW ended early: the budget was spent", {"ended_early": "the budget was spent"})):
             self.assertEqual(self.compare(old, document(row(), **more))["warnings"], [wanted])
         self.assertEqual(self.lacks(".*interrupted", old, document(row(), interrupted=True))["warnings"], ["NEW was interrupted"])
+        spent = {"ended_early": "the budget was spent"}
+        for new in ([document(row(), **spent)], [document(row()), document(row("x"), **spent)]):
+            self.assertEqual(self.compare(old, new)["warnings"], ["NEW ended early: the budget was spent"])
         out = self.good("bench", "--compare", self.write("o.json", document(row(), interrupted=True)),
                         self.write("n.json", old))
         self.assertIn("\nWarning: OLD was interrupted\n", out)
@@ -301,9 +304,10 @@ class Refused(CompareTest):
             self.write(path, document(row()))
         os.link(new, link)
         for output in (old, new, link):
-            self.bad("would overwrite", "bench", "--compare", old, new, "-O", output, expect=2)
+            self.bad(f"--output: '{output}' would be overwritten: it is the same file as the input '{old if output == old else new}'",
+                     "bench", "--compare", old, new, "-O", output, expect=2)
         with open(new, "rb") as f:
-            self.bad("would overwrite", "bench", "--compare", old, "-", "-O", new, expect=2, stdin_file=f)
+            self.bad("it is the same file as the input '-'", "bench", "--compare", old, "-", "-O", new, expect=2, stdin_file=f)
         for path in (old, new):
             with open(path, encoding="utf-8") as f:
                 self.assertEqual(json.load(f), document(row()))

@@ -381,7 +381,7 @@ class Hostile(Report):
         for rows in ([row(op="rm -rf $HOME"), row()], [row(block=256), row(block=512)]):
             self.assertRegex(self.commands(document(rows))[0], r"\Adpr bench .* # \(incomplete\)\Z")
         _, out = self.of(document([row(op="a b")]))
-        self.assertIn("A command with <code>(incomplete)</code> lacks words of its file", out)
+        self.assertIn("A command with <code>(incomplete)</code> is not the whole one: ", out)
 
     def test_commands_are_grouped_by_commit(self):
         _, out = self.of([document([row()])] + [document([row(count=n)], commit="def") for n in (2048, 1024)])

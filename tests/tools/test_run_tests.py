@@ -22,10 +22,10 @@ class Other(unittest.TestCase):
 
 
 class RunTests(unittest.TestCase):
-    def check(self, code, *parts):
+    def check(self, code, *parts, module=MODULE):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "test_some.py"), "w", encoding="utf-8") as f:
-                f.write(MODULE.format(*parts))
+                f.write(module.format(*parts))
             done = subprocess.run([sys.executable, "-B", PROGRAM, "test_some"], cwd=folder, capture_output=True, check=False,
                                   env={**os.environ, "PYTHONPATH": folder})
         self.assertEqual(done.returncode, code, done.stderr)
@@ -38,6 +38,7 @@ class RunTests(unittest.TestCase):
         self.check(0, "pass", "pass", False)
         self.check(1, fail, skip, True)
         self.check(1, "raise ValueError", "pass", False)
+        self.check(0, module="")
 
 
 if __name__ == "__main__":

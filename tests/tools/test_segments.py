@@ -250,17 +250,17 @@ class Segments(ToolTest):
         os.symlink("q.keys.npy", path("soft.npy"))
         os.link(path("k.npy"), path("hard.keys.npy"))
         before = self.contents()
-        for what, written, read, *args in (
-                ("keys", "q.keys.npy", "q.keys.npy", "q.keys.npy", "--by", "k.npy", "-O", "q.npy"),
-                ("keys", "q.keys.npy", "q.keys.npy", "x.npy", "--by", "q.keys.npy", "-O", "q.npy"),
-                ("keys", "hard.keys.npy", "k.npy", "x.npy", "--by", "k.npy", "-O", "hard.npy"),
-                ("keys", "q.keys.npy", "soft.npy", "soft.npy", "--by", "k.npy", "-O", "q.npy"),
-                ("results", "soft.npy", "q.keys.npy", "q.keys.npy", "--axis", "0", "-O", "soft.npy"),
-                ("results", "x.npy", "x.npy", "x.npy", "--offsets", "o.npy", "-O", "x.npy"),
-                ("results", "./o.npy", "o.npy", "x.npy", "--offsets", "o.npy", "-O", "./o.npy"),
-                ("results", "k.npy", "k.npy", "x.npy", "--by", "k.npy", "-O", "k.npy")):
-            self.bad(f"the {what} would overwrite '{written}', the same file as the input '{read}'", "reduce", *args,
-                     expect=2, cwd=self.folder)
+        for written, read, *args in (
+                ("q.keys.npy", "q.keys.npy", "q.keys.npy", "--by", "k.npy", "-O", "q.npy"),
+                ("q.keys.npy", "q.keys.npy", "x.npy", "--by", "q.keys.npy", "-O", "q.npy"),
+                ("hard.keys.npy", "k.npy", "x.npy", "--by", "k.npy", "-O", "hard.npy"),
+                ("q.keys.npy", "soft.npy", "soft.npy", "--by", "k.npy", "-O", "q.npy"),
+                ("soft.npy", "q.keys.npy", "q.keys.npy", "--axis", "0", "-O", "soft.npy"),
+                ("x.npy", "x.npy", "x.npy", "--offsets", "o.npy", "-O", "x.npy"),
+                ("./o.npy", "o.npy", "x.npy", "--offsets", "o.npy", "-O", "./o.npy"),
+                ("k.npy", "k.npy", "x.npy", "--by", "k.npy", "-O", "k.npy")):
+            self.bad(f"--output: '{written}' would be overwritten: it is the same file as the input '{read}'", "reduce",
+                     *args, expect=2, cwd=self.folder)
             self.assertEqual(self.contents(), before, args)
         with open(self.x, "rb") as f:
             self.bad("the same file as the input '-'", "reduce", "-", "--axis", "0", "-O", self.x, expect=2, stdin_file=f)

@@ -40,6 +40,9 @@ class Tune(ToolTest):
         self.assertRegex(out, rf"\A\d+ times were measured, and are in {re.escape(self.path)}\n"
                               r"The planner's choices before took \S+ % longer than the best strategy, as a geometric mean of \d+, and at worst .*\n"
                               r"Its choices by these times take \S+ % longer, as a geometric mean of \d+, and at worst \S+ % \(.*\)\.\n\Z")
+        before, after = (float(share) for share in re.findall(r"(\S+) % longer", out))
+        if out.startswith("10 "):
+            self.assertLessEqual(after, before)
         self.assertRegex(self.text(), r"\Adpr wisdom 1\nlibrary \S+ \w{16}\ncpu \w{16} .*\n(time .*\n)+end \d+ \w{16}\n\Z")
         self.assertTrue(self.measured("-n", "2000"))
         bench = ("bench", "-q", "-d", "cpu", "-n", "1024", "-a", "50%", "-f", "json")
@@ -117,21 +120,28 @@ class Tune(ToolTest):
             if (what.partition(" ")[2], count) in whole(before):
                 self.assertEqual(before[what, count], after[what, count])
 
-    def test_figures_of_the_cpu_come_first(self):
+    def test_figures_of_the_cpu_are_always_measured(self):
         """Whatever is asked for."""
         self.good("tune", "-q", "-d", "cpu", "-o", "max", "-t", "u8", "-n", "1024", "-b", "10s", env=self.env)
         plan = self.good("plan", "-d", "cpu", "-n", "2^20", env=self.env)
         self.assertRegex(plan, r"\n +measured: one core reads \S+ GB/s, and cpu\.threads \S+ with")
 
     def test_a_share_of_the_budget_that_is_not_needed_is_handed_on(self):
+        known = "CPU, rates of memory and the time that threads take to begin: all of this is known"
         for _ in range(10):
             code, _, err = run(*SMALL[:1], *SMALL[2:], env=self.env)
-            if "CPU, rates of memory and the time that threads take to begin: all of this is known" in err:
+            if known in err:
                 break
         self.assertEqual(code, 0, err)
+        self.assertIn(known, err)
         began = time.monotonic()
         self.good("tune", "-q", "-d", "cpu", "-n", "2^6:2^22:x1.2", "-b", "4s", env=self.env)
         self.assertGreater(time.monotonic() - began, 3.9)
+
+    def test_a_budget_that_is_spent_before_the_last_part(self):
+        code, _, err = run(*SMALL[:1], *SMALL[2:], "-b", "1ms", env=self.env)
+        self.assertEqual(code, 0, err)
+        self.assertRegex(err, r"\d+ combinations were left out, the first because the budget was spent(| when .*); run it again to go on\n")
 
     def test_help(self):
         text = self.good("tune", "--help")

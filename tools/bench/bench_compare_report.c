@@ -59,8 +59,10 @@ static void warn_of_members(report_out *out, cJSON *warnings, const compare_resu
 }
 
 static void warn_of_end(report_out *out, cJSON *warnings, const compare_side *side, const char *which) {
-    const cJSON *ended = member(side->document, "ended_early");
+    const cJSON *ended = NULL;
     char text[160], why[64];
+    for (const cJSON *d = side->document; d && !cJSON_IsString(ended); d = d->next)
+        ended = member(d, "ended_early");
     if (compare_is_interrupted(side)) {
         snprintf(text, sizeof text, "%s was interrupted", which);
         warn(out, warnings, text);

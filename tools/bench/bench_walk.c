@@ -507,6 +507,14 @@ static void set_end(bench_walk *w, double seconds) {
     bench_timer_watch(w->timer)->end = w->began + seconds;
 }
 
+/* Where no time is left: making a timer would take some. */
+static int leave_all_out(bench_walk *w) {
+    end(w, "the budget was spent");
+    for (size_t next = 0; next_case(w, &next);)
+        leave_out(w, w->results->ended);
+    return w->code;
+}
+
 enum { MOST_VISITS = 4 }; /* of a case that is disturbed each time */
 
 int walk_run(bench_walk *w) {
@@ -517,6 +525,8 @@ int walk_run(bench_walk *w) {
     const size_t pool = wanted_pool(w);
     if (w->cases == 0)
         return cli_usage("no operation that is asked for has a meaning for a type that is");
+    if (w->asked->budget <= 0)
+        return leave_all_out(w);
     if (bench_timer_create(dpr_ctx_device(w->ctx), w->asked->memory, pool, &w->timer, why) != 0)
         return cli_error("%s", why);
     w->results->device = *bench_timer_device(w->timer);

@@ -43,11 +43,19 @@ static int is_replaceable(const char *file) {
 }
 
 /* Writing to a character device overwrites nothing. */
-int outfile_overwrites(const char *name, const char *input) {
+static int overwrites(const char *name, const char *input) {
     struct stat out, in;
     const int status = strcmp(input, "-") == 0 ? fstat(STDIN_FILENO, &in) : stat(input, &in);
     return status == 0 && stat(name, &out) == 0 && !S_ISCHR(out.st_mode) && in.st_dev == out.st_dev
            && in.st_ino == out.st_ino;
+}
+
+int outfile_refuse_input(const char *name, const char *const *inputs, size_t n) {
+    for (size_t i = 0; name && i < n; i++)
+        if (inputs[i] && overwrites(name, inputs[i]))
+            return cli_usage("--output: '%s' would be overwritten: it is the same file as the input '%s'", name,
+                             inputs[i]);
+    return CLI_OK;
 }
 
 int outfile_set_format(const char *text, void *out) {

@@ -23,9 +23,9 @@ enum { OUTFILE_GUESS = -1 };
 /* As an option (cli.h) for an outfile: takes the name of a format. CLI_OK, or CLI_USAGE after a message. */
 int outfile_set_format(const char *text, void *out);
 
-/* Whether writing to `name` would overwrite the file `input`, which may have another name, or be "-", standard input.
- */
-int outfile_overwrites(const char *name, const char *input);
+/* Refuses a file `name` that is one of the n inputs, which may have another name, or be "-", standard input. Each may
+ * be NULL: there is none. CLI_OK, or CLI_USAGE after a message. */
+int outfile_refuse_input(const char *name, const char *const *inputs, size_t n);
 
 /* Settles the format and finds out, before there is anything to report, whether the file can be written. CLI_OK, or
  * CLI_FAILED after a message. */

@@ -2,7 +2,7 @@
 #ifndef DPR_TOOLS_WISDOM_FILES_H
 #define DPR_TOOLS_WISDOM_FILES_H
 
-enum { WISDOM_FILES = 2048 };
+enum { WISDOM_FILES = 2 * 4096 + 16 };
 
 /* Hands on each line of dpr_wisdom_status(), and one more, "missing: PATH", if DPR_WISDOM names a file that does not
  * exist. 0, or -1 when out of memory. */

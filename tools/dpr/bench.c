@@ -98,14 +98,14 @@ static const cli_help help = {
     "is slower or faster if the ratio of the times is beyond the threshold (3 %; 10 % for short calls that the host\n"
     "launches while its clock runs), and its 95 % confidence interval does not contain 1. Other rows are the same\n"
     "or unsure. tools/bench/README.md has the details. Warnings name devices and settings that differ,\n"
-    "and an interrupt.\n"
+    "and measurements that were interrupted.\n"
     "\n"
     "Exit status: 0 if all went well, even if every combination was left out; 1 if a strategy failed or gave a\n"
     "wrong result, if --ladder or --nested left a size out, or if there is no GPU that --ladder, --nested, --block\n"
     "or --device needs; 2 if the command line makes no sense, 130 after an interrupt, 143 after SIGTERM, 129\n"
-    "after SIGHUP. With --compare: 0 if no row of NEW is slower; 1 if one is, or failed or gave a wrong result; 2 if\n"
-    "a file cannot be read or compared, or if the comparison says too little: no row is in both, NEW was\n"
-    "interrupted or lacks rows of OLD, or more than half of the rows are unsure.\n"};
+    "after SIGHUP. With --compare: 0 if no row of NEW is slower; 1 if one is, or failed or gave a wrong result; 2\n"
+    "if a file cannot be read, compared or written, or if the comparison says too little: no row is in both,\n"
+    "NEW was interrupted or lacks rows of OLD, or more than half of the rows are unsure.\n"};
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */
 

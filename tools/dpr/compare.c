@@ -1,7 +1,5 @@
 #include "compare.h"
 
-#include <string.h>
-
 #include "bench_compare.h"
 #include "cli.h"
 #include "document.h"
@@ -41,23 +39,15 @@ static int report(compare_results *r, outfile *file) {
     return COMPARE_UNKNOWN;
 }
 
-/* Fails if the report would replace one of the files. */
-static int check_output(const char *old, const char *new, const outfile *file) {
-    const char *const files[] = {old, new};
-    for (int i = 0; file->name && i < 2; i++)
-        if (outfile_overwrites(file->name, files[i]))
-            return cli_usage("--output: the report would overwrite '%s', which is compared", file->name);
-    return CLI_OK;
-}
-
 int compare_files(const char *old, const char *new, const compare_asked *a, outfile *file) {
+    const char *const files[] = {old, new};
     compare_side sides[2] = {{.name = NULL}, {.name = NULL}};
     cJSON *documents[2] = {NULL, NULL};
     compare_results r = {.old = NULL};
     const compare_rule rule = {.threshold = a->threshold > 0 ? a->threshold : COMPARE_THRESHOLD,
                                .steady_threshold = a->threshold > 0 ? a->threshold : COMPARE_STEADY_THRESHOLD};
     int code = COMPARE_UNKNOWN;
-    if (check_output(old, new, file) != CLI_OK)
+    if (outfile_refuse_input(file->name, files, 2) != CLI_OK)
         return CLI_USAGE;
     if (read_side(old, &sides[0], &documents[0]) == 0 && read_side(new, &sides[1], &documents[1]) == 0) {
         if (compare_match(&sides[0], &sides[1], &rule, &r) == 0)

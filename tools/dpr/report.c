@@ -54,16 +54,7 @@ static int parse(int argc, char **argv, request *r, int *first) {
     return cli_parse(argc, argv, &help, options, first);
 }
 
-/* Fails if the output is one of the inputs, by whatever name. */
-static int check_output(const char *output, int files, char *const *names) {
-    for (int i = 0; i < files; i++)
-        if (output && outfile_overwrites(output, names[i]))
-            return cli_usage("--output: '%s' would be overwritten: it is the same file as the input '%s'", output,
-                             names[i]);
-    return CLI_OK;
-}
-
-static int check(const request *r, int files, char *const *names) {
+static int check(const request *r, int files, const char *const *names) {
     int inputs = 0;
     for (int i = 0; i < files; i++)
         inputs += strcmp(names[i], "-") == 0;
@@ -75,7 +66,7 @@ static int check(const request *r, int files, char *const *names) {
         return cli_usage("--svg, --png and --list exclude each other");
     if (r->png && !r->file.name && isatty(STDOUT_FILENO))
         return cli_usage("--png: a terminal cannot show the picture: name a file with --output");
-    return check_output(r->file.name, files, names);
+    return outfile_refuse_input(r->file.name, names, (size_t)files);
 }
 
 /* ---- Writing ---------------------------------------------------------------------------------------------------- */
@@ -176,7 +167,7 @@ int command_report(int argc, char **argv) {
     int first = 0, code = parse(argc, argv, &r, &first);
     if (code != CLI_GO_ON)
         return code;
-    code = check(&r, argc - first, argv + first);
+    code = check(&r, argc - first, (const char *const *)argv + first);
     for (int i = first; i < argc && code == CLI_OK; i++)
         code = page_results_read(&r.results, argv[i]);
     if (code == CLI_OK)

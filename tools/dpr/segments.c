@@ -499,22 +499,14 @@ static int name_keys(work *w) {
 }
 
 /* Fails if an output is a file that is read. */
-static int check_output(const work *w, const char *what, const char *name) {
-    const char *const files[] = {w->file, w->numbers_file};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        if (files[i] && outfile_overwrites(name, files[i]))
-            return cli_usage("--output: the %s would overwrite '%s', the same file as the input '%s'", what, name,
-                             files[i]);
-    return CLI_OK;
-}
-
 static int check_outputs(work *w) {
-    if (!w->s->output)
-        return CLI_OK;
-    int code = check_output(w, "results", w->s->output);
-    if (code == CLI_OK && w->s->by)
-        code = name_keys(w);
-    return code == CLI_OK && w->s->by ? check_output(w, "keys", w->keys_file) : code;
+    const char *const inputs[] = {w->file, w->numbers_file};
+    const size_t n = sizeof inputs / sizeof *inputs;
+    int code = outfile_refuse_input(w->s->output, inputs, n);
+    if (code != CLI_OK || !w->s->output || !w->s->by)
+        return code;
+    code = name_keys(w);
+    return code == CLI_OK ? outfile_refuse_input(w->keys_file, inputs, n) : code;
 }
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */

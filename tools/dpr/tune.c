@@ -1,4 +1,5 @@
 /* dpr tune: measures the strategies that the planner chooses among, and keeps their times as wisdom. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,20 +21,21 @@ static const cli_help help = {
     "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
     NULL,
     "What the file has already is not measured again, unless --again is given. So a tuning that was interrupted\n"
-    "or ran out of time goes on where it stopped. Every fourth size of all operations and types comes first, then\n"
-    "the sizes between them. Times that were measured on another machine, or with another driver, stay in the file\n"
-    "and are not used.\n"
+    "or ran out of time goes on where it stopped. Of each kind of call (graphs before blocking calls), every fourth\n"
+    "size of all operations and types comes first, then the sizes between them. Times that were measured on another\n"
+    "machine, or with another driver, stay in the file and are not used.\n"
     "\n"
     "Calls of one operation on one array are tuned. Segments, axes, runs of equal keys and several operations in\n"
-    "one pass are not: they are chosen for by prediction.\n"
+    "one pass are not: the planner predicts their times.\n"
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
     "pinned memory is measured in graphs alone. For managed memory the planner uses the times of device memory.\n"
-    "Times on the CPU are of calls. Before all others, and whatever is asked for, come sums of f64 that tell how\n"
-    "fast it reads memory and how long its threads take to begin, which predictions for everything else assume\n"
-    "otherwise.\n"
-    "All with cold caches. Numbers and times as in 'dpr bench', and what is disturbed is measured again as there.\n"
+    "Times on the CPU are of calls. Unless --device names a GPU, sums of f64 are measured first, whatever --op,\n"
+    "--dtype and --count are. They tell how fast the CPU reads memory and how long its threads take to begin;\n"
+    "without them, predictions assume both.\n"
+    "Caches are cold in all measurements. Numbers and times as in 'dpr bench', and what is disturbed is measured\n"
+    "again as there.\n"
     "\n"
     "Exit status: 0 if all went well, even if the budget was spent before all was measured; 1 if a strategy failed\n"
     "or gave a wrong result, or if the file is refused or cannot be written; 2 if the command line makes no sense;\n"
@@ -48,12 +50,14 @@ typedef struct tuning {
     bench_results results[PARTS];
     const char *path; /* NULL: the user's file */
     int quick, again;
-    int part;                    /* that is measured */
-    const bench_walk *walk;      /* of that part */
-    size_t seen;                 /* rows of the part that were learned from */
-    double saved;                /* when the file was last written */
-    int code;                    /* of writing it meanwhile */
-    bench_regrets before, after; /* of the planner's choices without what is learned, and with it */
+    int part;               /* that is measured */
+    const bench_walk *walk; /* of that part */
+    size_t seen;            /* rows of the part that were learned from */
+    double saved;           /* when the file was last written */
+    int code;               /* of writing it meanwhile */
+    /* of the planner's choices when the part began (the CPU's with its figures known), and by all times that were
+     * learned */
+    bench_regrets before, after;
 } tuning;
 
 static int parse(int argc, char **argv, tuning *t) {
@@ -122,8 +126,8 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
-/* Whether strategy i is measured, if it can run the case. Figures are of the others, and the longest sums would take
- * cpu.serial seconds. */
+/* Whether strategy i is measured, if it can run the case. The figures leave out cpu.serial, which would take seconds
+ * for the longest sum. */
 static int takes_part(const tuning *t, size_t i) {
     return is_candidate(i, dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU)
            && !(t->part == FIGURES_PART && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
@@ -150,8 +154,8 @@ static int wants(void *user, const bench_case *at) {
     return 0;
 }
 
-/* Every fourth count of all operations and types comes first, so that a budget which is soon spent is spent evenly.
- * More passes would take longer, because each fills memory with the data of every operation and type. */
+/* Every fourth count of all operations and types comes first in each mode, so that a budget which is soon spent is
+ * spent evenly. More passes would take longer, because each fills memory with the data of every operation and type. */
 static int is_later(void *user, const bench_case *at) {
     const axis_counts *counts = &((const tuning *)user)->walk->asked->counts;
     int i = 0;
@@ -193,30 +197,34 @@ static int is_slow(const tuning *t, int part, size_t i) {
     return part != FIGURES_PART && results_slower_than_usual(&t->results[part], i);
 }
 
-/* Learns from the rows that are new, or were measured again. */
+/* Learns from the rows that are new. */
 static int learn_more(tuning *t, const bench_walk *w) {
     const bench_results *r = w->results;
-    for (size_t i = 0; i < r->row_count; i++) {
-        const bench_row *row = &r->rows[i];
-        const int is_new = i >= t->seen || row->visit > 1;
-        if (is_new && results_right(row) && !is_slow(t, t->part, i) && learn(w, row) != DPR_OK)
+    for (size_t i = t->seen; i < r->row_count; i++)
+        if (results_right(&r->rows[i]) && !is_slow(t, t->part, i) && learn(w, &r->rows[i]) != DPR_OK)
             return cli_error("%s", dpr_last_error());
-    }
     t->seen = r->row_count;
     return CLI_OK;
 }
 
-/* Marks what the planner chooses by what was learned, which a new context knows. */
-static void choose_again(const bench_walk *w) {
+/* Marks what the planner chooses by what was learned, which a new context knows. Whether there is such a context. */
+static int choose_again(const bench_walk *w) {
     bench_results *r = w->results;
     dpr_ctx *ctx = NULL;
-    const int can = dpr_ctx_create(w->asked->device, &ctx) == DPR_OK;
+    if (r->row_count == 0)
+        return 0;
+    if (dpr_ctx_create(w->asked->device, &ctx) != DPR_OK) {
+        if (!w->asked->quiet)
+            cli_note("the choices by the new times are not known: %s", dpr_last_error());
+        return 0;
+    }
     for (size_t i = 0; i < r->row_count; i++) {
         bench_row *row = &r->rows[i];
         bench_caller c = caller_at(ctx, &row->at, NULL);
-        row->chosen = can && caller_choose(&c, row->at.mode) == DPR_OK && strcmp(c.strategy, row->strategy) == 0;
+        row->chosen = caller_choose(&c, row->at.mode) == DPR_OK && strcmp(c.strategy, row->strategy) == 0;
     }
     dpr_ctx_destroy(ctx);
+    return 1;
 }
 
 /* The number of right times that were taken while the machine was slower than usual (1) or was not (0). */
@@ -294,7 +302,7 @@ static int tune_part(tuning *t, int part, int device, double budget) {
     int code = walk_open(&w);
     if (code == CLI_OK && part == FIGURES_PART)
         put_figures(dpr_ctx_machine(w.cpu), &asked);
-    else if (asked.counts.n == 0)
+    else if (code == CLI_OK && asked.counts.n == 0)
         put_counts(part, &asked.counts);
     t->part = part;
     t->walk = &w;
@@ -305,10 +313,11 @@ static int tune_part(tuning *t, int part, int device, double budget) {
             cli_note("%s: all of this is known; --again measures it anew", names[part]);
     } else if (code == CLI_OK)
         code = walk_run(&w);
+    t->seen = 0;                           /* rows may have been measured again, or no longer count as slow */
     const int learned = learn_more(t, &w); /* also what was measured before a failure */
     results_regrets(results, &t->before);
-    choose_again(&w);
-    results_regrets(results, &t->after);
+    if (choose_again(&w))
+        results_regrets(results, &t->after);
     code = code != CLI_OK ? code : learned != CLI_OK ? learned : t->code;
     walk_close(&w);
     t->walk = NULL;
@@ -330,7 +339,7 @@ static int measure(tuning *t) {
         const int on_gpu = i == GPU_PART || i == PINNED_PART;
         if (!has[i])
             continue;
-        code = tune_part(t, i, on_gpu ? gpu : DPR_DEVICE_CPU, (end - seconds_now()) * shares[i] / left);
+        code = tune_part(t, i, on_gpu ? gpu : DPR_DEVICE_CPU, fmax(0, end - seconds_now()) * shares[i] / left);
         left -= shares[i];
     }
     return code;

@@ -183,10 +183,10 @@ static void put_offsets(command *c) {
     put_words(c, "--offsets", &w);
 }
 
-/* The planner's choice depends on it, which is all that rows of regret have. */
+/* The planner's choice depends on it. */
 static void put_wisdom(command *c) {
     const char *wisdom = json_text(settings_of(c), "wisdom");
-    c->incomplete |= *wisdom ? !is_plain(wisdom) : is_of_regret(c);
+    c->incomplete |= *wisdom && !is_plain(wisdom);
     if (is_plain(wisdom))
         html_put(c->h, "DPR_WISDOM=%s ", wisdom);
 }
@@ -294,12 +294,10 @@ void section_reproduce(page *p) {
         &p->h,
         "<p>Each figure names its file and its plot. These commands measure what is in the files, with the "
         "operations, types, sizes and settings that the files name; a file that several calls were put "
-        "together for has what all of them measured. A command with <code>(incomplete)</code> lacks words of its file "
-        "that a shell could misunderstand, or that one call cannot have, or was given some that its file does not "
-        "tell. <code>dpr report FILE... -O page.html</code> "
-        "makes "
-        "the page, and <code>dpr report FILE... --svg PLOT</code> or <code>--png PLOT</code> one "
-        "plot.</p>\n");
+        "together for has what all of them measured. A command with <code>(incomplete)</code> is not the whole one: a "
+        "shell could misunderstand some words of its file, one call cannot have them all, or the file does not say all "
+        "that was asked for. <code>dpr report FILE... -O page.html</code> makes the page, and <code>dpr report FILE... "
+        "--svg PLOT</code> or <code>--png PLOT</code> one plot.</p>\n");
     for (size_t i = 0, end; i < p->r->count; i = end) {
         end = result_group_end(p->r, i);
         show(p, i, end);
