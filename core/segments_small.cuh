@@ -577,13 +577,9 @@ template <class M, small_kind Kind> class small_worker {
             if (!begin(round))
                 continue;
             piece p = {segment_of(round, threadIdx.x), own.first, static_cast<unsigned>(own.count), 1, 0, no_place};
-            /* There is one place that looks for a piece: warps without one of their own meet the others at the same
-             * barriers. */
 #pragma unroll 1
-            while (has_own || next_of_many(round, p)) {
+            for (bool has_piece = has_own || next_of_many(round, p); has_piece; has_piece = next_of_many(round, p))
                 reduce(p);
-                has_own = false;
-            }
             if (!is_last(round))
                 clear_lists();
         }
