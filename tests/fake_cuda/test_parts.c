@@ -357,10 +357,10 @@ static void make_keys(int32_t keys[COUNT]) {
         keys[i] = i < 10 ? 5 : i < 1000 ? -7 : 5;
 }
 
-/* All arrays of a call but `in`. */
+/* All arrays of a call but `in`. There is room for as many runs as keys. */
 typedef struct keyed {
-    int32_t keys[COUNT], unique[SEGMENTS];
-    int64_t results[SEGMENTS];
+    int32_t keys[COUNT], unique[COUNT];
+    int64_t results[COUNT];
     uint64_t runs;
 } keyed;
 
@@ -374,13 +374,14 @@ static int are_of_runs(const int64_t *results, const int32_t *unique) {
 
 static void start_keyed(keyed *k, uint64_t room) {
     make_keys(k->keys);
-    memcpy(k->unique, key_canaries, sizeof k->unique);
-    memcpy(k->results, canaries, sizeof k->results);
+    memcpy(k->unique, key_canaries, sizeof key_canaries);
+    memcpy(k->results, canaries, sizeof canaries);
     k->runs = room;
 }
 
 static int is_as_started(const keyed *k) {
-    return memcmp(k->results, canaries, sizeof canaries) == 0 && memcmp(k->unique, key_canaries, sizeof k->unique) == 0;
+    return memcmp(k->results, canaries, sizeof canaries) == 0
+           && memcmp(k->unique, key_canaries, sizeof key_canaries) == 0;
 }
 
 /* Reduces the runs of arrays in any memory; their number is in the host's. */
