@@ -272,11 +272,12 @@ static int compare_devices(const void *a, const void *b) {
 
 static int name_all_devices(results *r) {
     result **documents = calloc(r->count + 1, sizeof(result *));
-    int code = documents ? CLI_OK : cli_error("out of memory");
-    for (size_t i = 0; documents && i < r->count; i++)
+    int code = CLI_OK;
+    if (!documents)
+        return cli_error("out of memory");
+    for (size_t i = 0; i < r->count; i++)
         documents[i] = &r->at[i];
-    if (documents)
-        qsort(documents, r->count, sizeof(result *), compare_devices);
+    qsort(documents, r->count, sizeof(result *), compare_devices);
     for (size_t i = 0, end; i < r->count && code == CLI_OK; i = end) {
         for (end = i + 1; end < r->count && strcmp(documents[i]->device, documents[end]->device) == 0;)
             end++;

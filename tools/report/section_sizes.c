@@ -1,5 +1,6 @@
 /* Time and bandwidth against size: of dpr's strategies, and of other libraries next to dpr. */
 #include <math.h>
+#include <stdint.h>
 
 #include "cases.h"
 
@@ -89,22 +90,23 @@ static void show_choices(page *p, const result_case *c) {
     char name[RESULT_NAME], title[RESULT_NAME + 64], plot_name[RESULT_NAME + 16], row_name[32];
     grid g = {.heading = "elements"};
     page_figure figure = {.name = plot_name, .title = title, .g = &g};
-    const result *last = NULL;
+    const result *const at = p->r->at;
+    size_t last = SIZE_MAX;
     int column = -1;
     for (size_t i = 0; i < c->count; i++) {
         const result_row *row = c->rows[i];
-        const result *one = &p->r->at[row->result];
         if (!row->chosen || !row->ok || isnan(row->us) || !(row->count >= 0))
             continue;
-        column = one == last ? column : add_column(&g, one); /* a result's rows are together */
-        last = one;
+        column = row->result == last ? column : add_column(&g, &at[row->result]); /* a result's rows are together */
+        last = row->result;
         snprintf(row_name, sizeof row_name, "%.0f", row->count);
         grid_set(&g, grid_row_of(&g, row_name, row->count), column, (grid_cell){.value = row->us});
     }
     grid_sort(&g);
     snprintf(title, sizeof title, "Time of the planner's choice in us, by result: %s",
              result_case_name(c->rows[0], name));
-    snprintf(plot_name, sizeof plot_name, "%schoices-%s", last && last->kind == RESULT_PEERS ? "peers-" : "", name);
+    snprintf(plot_name, sizeof plot_name, "%schoices-%s", at[c->rows[0]->result].kind == RESULT_PEERS ? "peers-" : "",
+             name);
     figure.look = plot_plain(PLOT_SIZES, title, "elements");
     figure.look.upwards = "time, us";
     figure.look.logarithmic = 1;
