@@ -215,6 +215,7 @@ FILE_TEST(links_to_nothing_are_followed) {
 
 /* A lock that another user has left, as `sudo dpr tune` does. */
 FILE_TEST(locks_need_not_be_writable) {
+    NEED_A_USER();
     char lock[112];
     int code = -1;
     (void)snprintf(lock, sizeof lock, "%s.lock", fixture->path);
@@ -228,6 +229,36 @@ FILE_TEST(locks_need_not_be_writable) {
     }
     ASSERT_TRUE(waitpid(child, &code, 0) == child);
     EXPECT_EQ_I64(0, code);
+}
+
+/* Without a lock, in a folder where none can be made. */
+FILE_TEST(locks_that_cannot_be_made) {
+    NEED_A_USER();
+    int code = -1;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 1e-9));
+    ASSERT_TRUE(chmod(fixture->folder, 0555) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        become_a_user();
+        _exit(dpr_wisdom_export(fixture->path) == DPR_ERR_FILE
+                      && strstr(dpr_last_error(), "wisdom.lock cannot be opened: Permission denied")
+                  ? 0
+                  : 1);
+    }
+    ASSERT_TRUE(waitpid(child, &code, 0) == child);
+    EXPECT_EQ_I64(0, code);
+    EXPECT_TRUE(chmod(fixture->folder, 0755) == 0);
+}
+
+/* Times that are added are of cold caches, whatever the effort. */
+FILE_TEST(added_times_have_no_effort) {
+    double seconds = 0;
+    dpr_options options;
+    const dpr_problem problem = sum_by("cpu.serial", 1000, &options);
+    options.effort = DPR_MEASURE;
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_add(dpr_ctx_machine(fixture->ctx), &problem, 0, 1e-6));
+    EXPECT_STATUS(DPR_OK, find(fixture, "cpu.serial", 1000, &seconds));
+    EXPECT_NEAR_F64(1e-6, seconds, 1e-12);
 }
 
 FILE_TEST(files_that_cannot_be_read_or_written) {

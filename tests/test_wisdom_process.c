@@ -74,6 +74,7 @@ static int be_in_a_read_only_home(const scene *s) {
 }
 
 FILE_TEST(in_a_read_only_home) {
+    NEED_A_USER();
     run_at_home(fixture, be_in_a_read_only_home);
     EXPECT_TRUE(chmod(fixture->folder, 0755) == 0);
 }

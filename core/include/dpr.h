@@ -1468,12 +1468,12 @@ DPR_API dpr_status dpr_wisdom_import(const char *path);
 /** Writes the process's wisdom to a file, together with what the file has already. Times that this process added take
  * the place of the file's, and the file's that of those which the process has only read. The file is written next to
  * its place, forced to the disk, and renamed, while a lock (`path`.lock) keeps other writers out: the file is always
- * whole, and no writer's times are lost.
+ * whole, and no writer loses times, except where not all fit.
  *
  * @param path  the file; NULL: the one that DPR_WISDOM names, or the user's, whose folder is then made.
  *
  * DPR_ERR_FILE if it cannot be written, or another process holds the lock for 10 seconds; DPR_ERR_WISDOM if what is
- * there is refused, in which case it stays. */
+ * there is refused or not all times fit, in which case it stays. */
 DPR_API dpr_status dpr_wisdom_export(const char *path);
 
 /** Forgets the process's wisdom. Contexts that are made later have none: files are not read again until

@@ -13,7 +13,7 @@
 #include "uncancelled.h"
 #include "wisdom_file.h"
 
-enum { NOTES_BYTES = 2048, FRESH_MOST = 32 };
+enum { NOTES_BYTES = 2 * (DPR_PATH_BYTES + 256), FRESH_MOST = 32 }; /* notes: a line for each of two files */
 
 /* Guarded by `lock`. A child that was forked while a thread held the lock gets a new one, and finds all sets of times
  * whole: they are set by assignments after everything else is done, `known` first, and times that are found in two sets
@@ -86,10 +86,9 @@ static dpr_status settle(void) {
     dpr_status status = DPR_OK;
     while (process.fresh_sets > 1 && status == DPR_OK)
         status = join_fresh();
-    if (process.fresh_sets > 0 && status == DPR_OK)
-        status = add(&process.known, process.fresh[0]);
-    else
+    if (process.fresh_sets == 0 || status != DPR_OK)
         return status;
+    status = add(&process.known, process.fresh[0]);
     if (status == DPR_OK && process.learned)
         status = add(&process.learned, process.fresh[0]);
     else if (status == DPR_OK) {

@@ -35,13 +35,16 @@ class Results(Report):
         self.assertIn("default-src 'none'", out)
         self.assertNotRegex(out, r"https?://")
 
+    def check_plots_of_each_section(self, out):
+        for name in PLOTTED:
+            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
+            self.assertTrue('<svg class="plot"' in section, name)
+
     @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
     def test_each_section_of_the_project_has_its_plots(self):
         _, out = self.page_of_all()
         self.assertNotIn("plots are left out", out)
-        for name in PLOTTED:
-            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
-            self.assertTrue('<svg class="plot"' in section, name)
+        self.check_plots_of_each_section(out)
 
     @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
     def test_each_section_has_a_share_of_the_plots(self):
@@ -57,9 +60,7 @@ class Results(Report):
                 "engines": [{"engine": "cpu", "ran": "cpu", "seconds": 1, "right": True}]}]
         _, out = self.of(few)
         self.assertIn("plots are left out", out)
-        for name in PLOTTED:
-            section = re.search(rf'<section id="{name}".*?</section>', out, re.S).group(0)
-            self.assertTrue('<svg class="plot"' in section, name)
+        self.check_plots_of_each_section(out)
 
     @unittest.skipUnless(HAS_GNUPLOT, "gnuplot is not installed")
     def test_each_mode_has_a_heat_map_of_its_regret(self):

@@ -150,6 +150,13 @@ class Segments(ToolTest):
                 else:
                     self.assertNotIn("strategy", found)
 
+    def test_the_strategy_is_the_one_for_the_elements_in_segments(self):
+        few, many = self.file("few.npy", npy("u8", bytes(16))), self.file("many.npy", npy("u8", bytes(1 << 24)))
+        offsets = self.file("offsets.npy", npy("i64", [0, 8, 16]))
+        chosen = {self.document("reduce", file, "-d", "cpu", "--offsets", offsets, env={"DPR_NUM_THREADS": "2"})["arrays"][0]
+                  ["strategy"] for file in (few, many)}
+        self.assertEqual(len(chosen), 1, chosen)
+
     def test_no_keys(self):
         empty = self.file("empty.npy", npy("f64", []))
         found = json.loads(self.good("reduce", empty, "--by", self.file("none.npy", npy("i8", [])), "--json"))["arrays"][0]

@@ -305,6 +305,25 @@ static dpr_segments segments_of(const work *w) {
     return segments;
 }
 
+/* Offset i, whatever its type. */
+static uint64_t offset_at(const work *w, uint64_t i) {
+    const size_t size = dpr_dtype_size(w->numbers.dtype);
+    return dpr_element_load(w->numbers.dtype, w->given + i * size).bits;
+}
+
+/* The elements from offset `first` to offset `last`. */
+static uint64_t elements_between(const work *w, uint64_t first, uint64_t last) {
+    const uint64_t begin = offset_at(w, first), end = offset_at(w, last);
+    const int is_empty = w->numbers.dtype == DPR_U64 ? begin >= end : (int64_t)begin >= (int64_t)end;
+    return is_empty ? 0 : end - begin;
+}
+
+/* The elements by which the library chooses: the GPU's of the array, and the CPU's of the segments. */
+static size_t elements_chosen_for(const work *w) {
+    const uint64_t all = elements_between(w, 0, w->result_count);
+    return w->ctx == w->a->cpu && all > 0 && all < w->count ? (size_t)all : w->count;
+}
+
 /* Has the planner choose, so that the strategy is known which runs. The calls for keys do not tell theirs, and may run
  * none. */
 static dpr_status choose(const work *w, outcome *o, dpr_options *options) {
@@ -320,7 +339,7 @@ static dpr_status choose(const work *w, outcome *o, dpr_options *options) {
     if (w->s->axis_count > 0) {
         problem.axes = &w->axes;
     } else {
-        problem.count = w->count;
+        problem.count = elements_chosen_for(w);
         problem.segments = &segments;
     }
     const dpr_status status = dpr_plan_create(w->ctx, &problem, &plan);
@@ -511,12 +530,6 @@ static int check_outputs(work *w) {
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
-/* Offset i, whatever its type. */
-static uint64_t offset_at(const work *w, uint64_t i) {
-    const size_t size = dpr_dtype_size(w->numbers.dtype);
-    return dpr_element_load(w->numbers.dtype, w->given + i * size).bits;
-}
-
 /* The indices of result i, with commas between them. */
 static void add_index(const work *w, cJSON *row, uint64_t i) {
     uint64_t index[DPR_MOST_DIMENSIONS];
@@ -542,9 +555,7 @@ static void add_name(const work *w, cJSON *row, uint64_t i) {
         cli_json_add(row, "key", value_json(w->numbers.dtype, w->unique + i * size));
         return;
     }
-    const uint64_t begin = offset_at(w, i), end = offset_at(w, i + 1);
-    const int is_empty = w->numbers.dtype == DPR_U64 ? begin >= end : (int64_t)begin >= (int64_t)end;
-    report_add(row, "segment=%lu elements=%lu", i, is_empty ? 0 : end - begin);
+    report_add(row, "segment=%lu elements=%lu", i, elements_between(w, i, i + 1));
 }
 
 static void add_results(const work *w, const outcome *o, cJSON *list) {
