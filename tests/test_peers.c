@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "peer_axes.h"
 #include "peers_report.h"
 #include "reports.h"
 #include "support.h"
@@ -60,12 +61,11 @@ static peers_results some_results(void) {
     return r;
 }
 
-/* dpr takes 10 us for segments, in which 1 MB could be read, and CUB twice that. */
-static peers_results results_of_segments(void) {
-    static const bench_shape zipf = {.name = "zipf"};
+/* dpr takes 10 us for many results, in which 1 MB could be read, and CUB twice that. */
+static peers_results results_of_many(const bench_shape *shape) {
     peers_results r = {.common = no_results(), .cub = "3.6.0", .cusparse = "12.6.3"};
     bench_case where = at(sum_f32, 1 << 16);
-    where.shape = &zipf;
+    where.shape = shape;
     add(&r.common, &where, PEERS_OURS, 10);
     add(&r.common, &where, PEERS_CUB, 20);
     for (size_t i = 0; i < r.common.row_count; i++) {
@@ -136,9 +136,10 @@ TEST(PeersReport, segments) {
                                         "\nTime over that of reading as many bytes",
                                         "\nzipf          2^16     1000  2.00  4.00\n",
                                         NULL};
-    static const char *const csv[] = {"subject,strategy,op,dtype,segments,count,results,bytes,",
-                                      "\ncub,,sum,f32,zipf,65536,1000,500000,graph,cold,9,10,20,", NULL};
-    peers_results r = results_of_segments();
+    static const char *const csv[] = {"subject,strategy,op,dtype,segments,axes,count,results,bytes,",
+                                      "\ncub,,sum,f32,zipf,,65536,1000,500000,graph,cold,9,10,20,", NULL};
+    static const bench_shape zipf = {.name = "zipf"};
+    peers_results r = results_of_many(&zipf);
     check_report(write_peers, &r, REPORT_TABLE, table);
     check_report(write_peers, &r, REPORT_CSV, csv);
     cJSON *document = report_json_of(write_peers, &r);
@@ -148,4 +149,95 @@ TEST(PeersReport, segments) {
     EXPECT_NEAR_F64(100, number_of(document, "read_gb_per_s"), 1e-9);
     cJSON_Delete(document);
     results_free(&r.common);
+}
+
+TEST(PeersReport, axes) {
+    static const char *const table[] = {"\nWithout cuBLAS.\n", "\nNx16:1", NULL};
+    static const char *const csv[] = {"\ncub,,sum,f32,,Nx16:1,65536,1000,500000,graph,cold,9,10,20,", NULL};
+    static const bench_shape rows = {.name = "Nx16:1", .dimensions = 2, .reduced = 2, .extents = {0, 16}};
+    peers_results r = results_of_many(&rows);
+    check_report(write_peers, &r, REPORT_TABLE, table);
+    check_report(write_peers, &r, REPORT_CSV, csv);
+    cJSON *document = report_json_of(write_peers, &r);
+    EXPECT_EQ_STR(DEFINITION_KEYS ",ratio,dpr,cub,cublas.gemv,bytes,over_floor",
+                  keys_of(member_of(document, "definitions")));
+    EXPECT_EQ_STR("Nx16:1", string_of(document, "rows.1.axes"));
+    cJSON_Delete(document);
+    results_free(&r.common);
+}
+
+/* ---- Dimensions ------------------------------------------------------------------------------------------------- */
+
+static shape_array array_of(const char *text, uint64_t count) {
+    static bench_shapes shapes;
+    EXPECT_EQ_I64(0, shapes_take_axes(text, &shapes));
+    return shape_measures(&shapes.at[0], count, DPR_I32);
+}
+
+/* The place of element j of result i, by the extents and strides of all dimensions. */
+static int64_t place_of(const shape_array *a, uint64_t i, uint64_t j) {
+    int64_t place = 0;
+    for (int d = a->shape->dimensions - 1; d >= 0; d--) {
+        uint64_t *rest = a->shape->reduced >> d & 1 ? &j : &i;
+        place += (int64_t)(*rest % a->extents[d]) * a->strides[d];
+        *rest /= a->extents[d];
+    }
+    return place;
+}
+
+static int64_t place_in(const peers_axes *x, uint64_t number) {
+    int64_t place = 0;
+    for (int d = PEERS_AXES_DIMENSIONS - 1; d >= 0; d--) {
+        place += (int64_t)(number % x->extents[d]) * x->strides[d];
+        number /= x->extents[d];
+    }
+    return place;
+}
+
+static void check_places(const char *text) {
+    const shape_array a = array_of(text, 5000);
+    peers_axes x;
+    ASSERT_EQ_I64(0, peer_axes(&a, &x));
+    EXPECT_EQ_U64(a.results, x.results);
+    EXPECT_EQ_U64(a.elements, x.results * x.length);
+    for (uint64_t n = 0; n < a.elements; n++) {
+        const int64_t place = place_of(&a, n / x.length, n % x.length);
+        ASSERT_EQ_I64(place, place_in(&x, n));
+        ASSERT_TRUE(!x.are_rows || place == (int64_t)n);
+    }
+}
+
+TEST(PeerAxes, elements_have_their_places) {
+    for (size_t i = 0; shape_axes_name(i); i++)
+        check_places(shape_axes_name(i));
+    check_places("4x5x6:0,1,2");
+    check_places("4x5x6:0,1");
+    check_places("4x5x6:1,2");
+    check_places("7x1x9:2");
+}
+
+TEST(PeerAxes, dimensions_that_lie_as_one_are_one) {
+    static const struct {
+        const char *text;
+        int kept, reduced, are_rows;
+    } cases[] = {{"40x16:1", 1, 1, 1}, {"40x16:0", 1, 1, 0},   {"4x5x6:2", 1, 1, 1},
+                 {"4x5x6:1", 2, 1, 0}, {"4x5x6:0,2", 1, 2, 0}, {"4x5/8x6:1", 2, 1, 0},
+                 {"4x6/8:1", 1, 1, 0}, {"4x6/8:0,1", 0, 2, 0}, {"4x6:0,1", 0, 1, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const shape_array a = array_of(cases[i].text, 1);
+        peers_axes x;
+        ASSERT_EQ_I64(0, peer_axes(&a, &x));
+        EXPECT_EQ_I64(cases[i].kept, x.kept);
+        EXPECT_EQ_I64(cases[i].reduced, x.reduced);
+        EXPECT_EQ_I64(cases[i].are_rows, x.are_rows);
+    }
+}
+
+TEST(PeerAxes, arrays_that_peers_cannot_take) {
+    static const char *const texts[] = {"2x3x4x5:1,3", "65536x65536:1"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const shape_array a = array_of(texts[i], UINT64_C(1) << 32);
+        peers_axes x;
+        EXPECT_EQ_I64(-1, peer_axes(&a, &x));
+    }
 }

@@ -7,13 +7,7 @@
 
 #include "cli.h"
 #include "figures.h"
-
-/* Room for one more item of `size` bytes. There is always room for a power of two of them. NULL when out of memory. */
-static void *grow(void *items, size_t count, size_t size) {
-    if (count & (count - 1))
-        return items;
-    return realloc(items, (count ? 2 * count : 1) * size);
-}
+#include "grow.h"
 
 bench_row *results_add_row(bench_results *r) {
     bench_row *rows = grow(r->rows, r->row_count, sizeof *rows);

@@ -269,12 +269,26 @@ def peers(results, _):
     return lines + floors_of(results)
 
 
-# ---- Segments ----
+# ---- Segments and axes ----
 
 
 def over_floor(row):
     """A time in microseconds, and how many times as long it is as that of reading as many bytes."""
     return f"{time(row)} ({row['over_floor']:.2f})" if row and row["ok"] else time(row)
+
+
+def read_rate(results, rate):
+    return heading(results, f"{elements(results['rows'][0]['count'])} elements, in microseconds (and over the time of "
+                   f"reading as many bytes at {rate} GB/s)")
+
+
+def axes(results, _):
+    """A line for each array, and a column for each of dpr_peers' subjects for axes."""
+    rows = {(r["axes"], r["subject"]): r for r in results["rows"]}
+    subjects = list(dict.fromkeys(key[1] for key in rows))
+    cells = [[code(name), *(over_floor(rows.get((name, subject))) for subject in subjects)]
+             for name in dict.fromkeys(key[0] for key in rows)]
+    return read_rate(results, round(results["read_gb_per_s"])) + table(["array", *subjects], cells)
 
 
 def segments(results, _):
@@ -290,8 +304,7 @@ def segments(results, _):
               *(over_floor(rows.get((op, dtype, subject, name))) for name in names)] for op, dtype, subject in lines]
     rates = sorted({round(document["read_gb_per_s"]) for document in documents})
     rate = f"{rates[0]} to {rates[-1]}" if rates[1:] else rates[0]
-    return heading(results, f"{elements(results['rows'][0]['count'])} elements, in microseconds (and over the time of "
-                   f"reading as many bytes at {rate} GB/s)") + table(["problem", *names], cells)
+    return read_rate(results, rate) + table(["problem", *names], cells)
 
 
 # ---- dpr_bench_cpu ----
@@ -337,7 +350,7 @@ def regret(results, _):
 # ---- Documents ----
 
 MEASURED = {"gpu": gpu, "fused": fused, "ladder": ladder, "nested": nested, "peers": peers, "cpu": cpu, "recursion": recursion,
-            "regret": regret, "segments": segments}
+            "regret": regret, "segments": segments, "axes": axes}
 
 
 def fill(text, info):

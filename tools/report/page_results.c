@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "document.h"
+#include "grow.h"
 
 static const struct {
     const char *benchmark, *program;
@@ -165,7 +166,7 @@ static int add_document(results *r, const char *file, const cJSON *document) {
     if (kind == RESULT_KINDS)
         return cli_error("%s: is no result that a page can show: its 'benchmark' is '%.100s'", document_name(file),
                          json_text(document, "benchmark"));
-    result *more = realloc(r->at, (r->count + 1) * sizeof *more);
+    result *more = grow(r->at, r->count, sizeof *more);
     if (!more)
         return cli_error("out of memory");
     r->at = more;
@@ -177,7 +178,7 @@ static int add_document(results *r, const char *file, const cJSON *document) {
 
 /* Keeps the document until page_results_free(). */
 static int keep(results *r, cJSON *document) {
-    cJSON **more = realloc(r->files, (r->file_count + 1) * sizeof(cJSON *));
+    cJSON **more = grow(r->files, r->file_count, sizeof *more);
     if (!more) {
         cJSON_Delete(document);
         return cli_error("out of memory");

@@ -98,4 +98,5 @@ static int note_version(peer_set *s, char why[BENCH_WHY]) {
     return 0;
 }
 
-const peer_group_calls peer_cub = {.open = note_version, .add = add, .add_segments = peer_cub_segments};
+const peer_group_calls peer_cub = {
+    .open = note_version, .add = add, .add_segments = peer_cub_segments, .add_axes = peer_cub_axes};

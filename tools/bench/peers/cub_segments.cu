@@ -1,32 +1,13 @@
 #include <cub/device/device_segmented_reduce.cuh>
-#include <cuda/functional>
-#include <cuda/std/limits>
 
-#include "cub.cuh"
+#include "cub_folds.cuh"
 
 namespace {
 
-using peers::element_of;
 using peers::elements;
-
-/* What CUB accumulates, as dpr does. */
-struct sum {
-    template <dpr_dtype D> using type = peers::sum_of<D>;
-    template <dpr_dtype D> using fold = ::cuda::std::plus<type<D>>;
-    template <dpr_dtype D> static constexpr type<D> of_nothing() { return type<D>{0}; }
-};
-
-struct greatest {
-    template <dpr_dtype D> using type = element_of<D>;
-    template <dpr_dtype D> using fold = ::cuda::maximum<type<D>>;
-    template <dpr_dtype D> static constexpr type<D> of_nothing() {
-        using limits = ::cuda::std::numeric_limits<type<D>>;
-        return limits::has_infinity ? -limits::infinity() : limits::lowest();
-    }
-};
-
-/* The types that cuSPARSE has, and one of integers: that keeps the build short. */
-template <dpr_dtype D> constexpr bool is_compared = D == DPR_F32 || D == DPR_F64 || D == DPR_I32;
+using peers::greatest;
+using peers::is_compared;
+using peers::sum;
 
 template <typename Op, typename Offset> struct segments_call {
     template <dpr_dtype D> static constexpr bool exists = is_compared<D>;

@@ -1,7 +1,10 @@
-/* cuBLAS's reductions: asum and dot next to the sum, iamax next to argmax. */
+/* cuBLAS's reductions: asum and dot next to the sum, iamax next to argmax; along axes a matrix times a vector of ones.
+ */
 #include <cublas_v2.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "peer_axes.h"
 #include "peer_set.h"
 
 /* What a routine gives, in terms of dpr's operation. The data of a sum and of ARGMAX are not negative. */
@@ -54,25 +57,26 @@ static int note(peer *p, cublasStatus_t status) {
     return (int)status;
 }
 
-/* Has cuBLAS work in the stream; in that of blocking calls its results go to host memory. A change of the stream makes
- * it forget its workspace, without which it would allocate one while the stream is captured. */
-static cublasStatus_t enter(peer_set *s, cudaStream_t stream) {
+/* Has cuBLAS work in the stream, with numbers and results in memory of that kind. A change of the stream makes it
+ * forget its workspace, without which it would allocate one while the stream is captured. */
+static cublasStatus_t enter(peer_set *s, cudaStream_t stream, cublasPointerMode_t memory) {
+    cublasStatus_t status = cublasSetPointerMode(s->cublas, memory);
     if (s->cublas_stream == stream)
-        return CUBLAS_STATUS_SUCCESS;
-    cublasStatus_t status = cublasSetStream(s->cublas, stream);
+        return status;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = cublasSetStream(s->cublas, stream);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = cublasSetWorkspace(s->cublas, s->cublas_scratch, PEER_CUBLAS_SCRATCH);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = cublasSetPointerMode(s->cublas,
-                                      stream == s->stream ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
     if (status == CUBLAS_STATUS_SUCCESS)
         s->cublas_stream = stream;
     return status;
 }
 
+/* Results of blocking calls go to host memory. */
 static int enqueue(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
-    cublasStatus_t status = enter(p->set, stream);
+    cublasStatus_t status =
+        enter(p->set, stream, stream == p->set->stream ? CUBLAS_POINTER_MODE_HOST : CUBLAS_POINTER_MODE_DEVICE);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = p->routine->run(p->set->cublas, (int64_t)p->caller.count, in, out);
     return note(p, status);
@@ -119,6 +123,83 @@ static void add(peer_set *s) {
     }
 }
 
+/* ---- Along axes ------------------------------------------------------------------------------------------------- */
+
+/* Matrices in cuBLAS's order, in which columns lie one behind the other, and how it multiplies them. */
+typedef struct matrices {
+    cublasOperation_t operation;
+    int64_t rows, columns, pitch; /* elements from column to column */
+    int64_t count, step;          /* of matrices, and elements from one to the next */
+} matrices;
+
+/* The array, if it has one reduced dimension next to one or two others, and elements of the reduced one, or of the last
+ * of the others, lie one behind the other. Otherwise no matrix. */
+static matrices matrices_of(const peers_axes *x) {
+    enum { MANY, KEPT, REDUCED };
+    const int is_transposed = x->strides[REDUCED] == 1;
+    const int inner = is_transposed ? REDUCED : KEPT, outer = is_transposed ? KEPT : REDUCED;
+    if (x->reduced != 1 || x->kept == 0 || x->strides[inner] != 1)
+        return (matrices){.count = 0};
+    return (matrices){.operation = is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                      .rows = x->extents[inner],
+                      .columns = x->extents[outer],
+                      .pitch = x->strides[outer],
+                      .count = x->extents[MANY],
+                      .step = x->strides[MANY]};
+}
+
+/* Each is multiplied by the same vector, whose step is 0. */
+static cublasStatus_t multiply(const peer *p, const void *in, void *out) {
+    const cublasHandle_t cublas = p->set->cublas;
+    const matrices m = matrices_of(&p->axes);
+    const int64_t results = p->axes.extents[1];
+    if (p->caller.dtype == DPR_F32) {
+        const float *one = p->set->ones, *zero = one + p->axes.length;
+        return cublasSgemvStridedBatched_64(cublas, m.operation, m.rows, m.columns, one, in, m.pitch, m.step, one, 1, 0,
+                                            zero, out, 1, results, m.count);
+    }
+    const double *one = p->set->ones, *zero = one + p->axes.length;
+    return cublasDgemvStridedBatched_64(cublas, m.operation, m.rows, m.columns, one, in, m.pitch, m.step, one, 1, 0,
+                                        zero, out, 1, results, m.count);
+}
+
+static int enqueue_product(void *user, const void *in, void *out, dpr_stream stream) {
+    peer *p = user;
+    cublasStatus_t status = enter(p->set, stream, CUBLAS_POINTER_MODE_DEVICE);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = multiply(p, in, out);
+    return note(p, status);
+}
+
+static int call_product(void *user, const void *in, void *out) {
+    peer *p = user;
+    return peer_wait(p, enqueue_product(p, in, out, p->set->stream));
+}
+
+/* 0, or -1 if there is no memory. */
+static int make_ones(peer_set *s, size_t n, dpr_dtype dtype) {
+    const size_t bytes = (n + 1) * dpr_dtype_size(dtype);
+    void *ones = calloc(n + 1, dpr_dtype_size(dtype));
+    for (size_t i = 0; ones && i < n; i++)
+        if (dtype == DPR_F32)
+            ((float *)ones)[i] = 1;
+        else
+            ((double *)ones)[i] = 1;
+    const int status = ones ? peer_memory(&s->ones, bytes, ones) : -1;
+    free(ones);
+    return status;
+}
+
+static void add_axes(peer_set *s) {
+    const bench_case *at = &s->walk->at;
+    peers_axes axes;
+    if (at->ops.at[0] != DPR_SUM || (at->dtype != DPR_F32 && at->dtype != DPR_F64)
+        || peer_axes(&s->walk->shaped.array, &axes) != 0 || matrices_of(&axes).count == 0
+        || make_ones(s, (size_t)axes.length, at->dtype) != 0)
+        return;
+    peer_add(s, (bench_subject){.name = "cublas.gemv", .enqueue = enqueue_product, .call = call_product})->axes = axes;
+}
+
 static void note_version(peer_set *s) {
     int major = 0, minor = 0, patch = 0;
     if (cublasGetProperty(MAJOR_VERSION, &major) == CUBLAS_STATUS_SUCCESS
@@ -143,4 +224,4 @@ static void end(peer_set *s) {
         (void)cublasDestroy(s->cublas);
 }
 
-const peer_group_calls peer_cublas = {.open = start, .add = add, .close = end};
+const peer_group_calls peer_cublas = {.open = start, .add = add, .add_axes = add_axes, .close = end};

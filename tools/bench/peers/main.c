@@ -23,7 +23,8 @@ static const cli_help help = {
     "  dpr_peers                                     sum of f32\n"
     "  dpr_peers -o sum,max -t f32,f64 -m all -c both -b 10m -O peers.json\n"
     "  dpr_peers -n 2^20 -s 'flat.*' -p cub          strategies by name too\n"
-    "  dpr_peers --segments all -n 2^20,2^28 -m all  sums of segments: nine distributions of their lengths\n",
+    "  dpr_peers --segments all -n 2^20,2^28 -m all  sums of segments: nine distributions of their lengths\n"
+    "  dpr_peers --axes all                          sums along axes of twelve arrays of several dimensions\n",
     NULL,
     "Subjects:\n"
     "  dpr             the planner's choice, as a plan; dpr_reduce_ex() in blocking mode\n"
@@ -45,6 +46,14 @@ static const cli_help help = {
     "  dpr.bykey       dpr_reduce_by_key_async() with the keys of cub.bykey, dpr_reduce_by_key() in blocking mode\n"
     "  cusparse        a sparse matrix times a vector of ones, for sums of f32 and f64; it reads the indices of\n"
     "                  columns in addition\n"
+    "\n"
+    "Subjects of --axes:\n"
+    "  dpr             dpr_reduce_axes_async(), dpr_reduce_axes() in blocking mode\n"
+    "  cub             DeviceSegmentedReduce, for sum and max of f32, f64 and i32 in at most three dimensions once\n"
+    "                  those that lie as one are one; where a result's elements have others between them, it reads\n"
+    "                  them through an iterator that computes where each is\n"
+    "  cublas.gemv     a matrix, or several, times a vector of ones, for sums of f32 and f64 along one of two\n"
+    "                  dimensions, or of three; it reads the vector in addition\n"
     "\n"
     "Modes: see 'dpr bench --help'. An interrupt (Ctrl-C) ends the measurement and shows what there is.\n"
     "\n"
@@ -69,6 +78,8 @@ static int parse(int argc, char **argv, request *r) {
          "cub, cublas, copy, launch, cusparse, or 'all' (default: all)"},
         {0, "segments", "NAME,...", shapes_take_segments, &a->segments,
          "calls with a result for each segment: distributions of\nlengths as in 'dpr bench', or 'all'"},
+        {0, "axes", "ARRAY,...", shapes_take_axes, &a->axes,
+         "calls that reduce along axes: arrays as in 'dpr bench',\nor 'all'"},
         {0, "offsets", "TYPE", asked_take_offsets, &a->offsets, "with --segments: i32 (default), u32, i64 or u64"},
         {'s', "strategy", "NAME,...", asked_take_strategies, a,
          "strategies to time in addition to the planner's choice, or families\nsuch as 'flat.*' (default: none)"},
@@ -91,15 +102,18 @@ static int complete(request *r) {
     bench_asked *a = &r->asked;
     asked_default_op(&a->ops);
     a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
-    for (int i = 0; i < a->ops.n && a->segments.n; i++)
+    if (a->segments.n && a->axes.n)
+        return cli_usage("--segments and --axes are measured one at a time");
+    const char *option = a->segments.n ? "--segments" : a->axes.n ? "--axes" : NULL;
+    for (int i = 0; i < a->ops.n && option; i++)
         if (a->ops.at[i].n > 1)
-            return cli_usage("--segments is of single operations");
+            return cli_usage("%s is of single operations", option);
     axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
     if (!r->set.groups)
         r->set.groups = axis_one(PEER_GROUPS) - 1;
-    return a->counts.n > 0 ? CLI_OK : axis_parse_counts(a->segments.n ? "2^28" : "2^0:2^33:x2", &a->counts);
+    return a->counts.n > 0 ? CLI_OK : axis_parse_counts(option ? "2^28" : "2^0:2^33:x2", &a->counts);
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------ */

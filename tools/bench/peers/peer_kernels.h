@@ -40,6 +40,23 @@ typedef int peers_cub_by_key_call(void *scratch, size_t scratch_bytes, const int
 typedef peers_cub_by_key_call *const peers_cub_by_key_table[DPR_DTYPE_COUNT];
 extern peers_cub_by_key_table peers_cub_by_key_sum, peers_cub_by_key_max;
 
+/* Results of an array along axes, each of `length` elements. Dimensions of results come first, and then those that are
+ * reduced; where there are fewer than these, the first ones have extent 1. */
+enum { PEERS_AXES_DIMENSIONS = 3 };
+typedef struct peers_axes {
+    uint64_t results, length;
+    int kept, reduced; /* dimensions, without those of extent 1 */
+    uint32_t extents[PEERS_AXES_DIMENSIONS];
+    int64_t strides[PEERS_AXES_DIMENSIONS]; /* in elements */
+    int are_rows;                           /* 1: element j of result i is number i * length + j of the array */
+} peers_axes;
+
+/* Enqueues a reduction along axes of fewer than 2^32 elements. Otherwise as peers_cub_call. */
+typedef int peers_cub_axes_call(void *scratch, size_t scratch_bytes, const void *in, void *out, const peers_axes *axes,
+                                dpr_stream stream);
+typedef peers_cub_axes_call *const peers_cub_axes_table[DPR_DTYPE_COUNT];
+extern peers_cub_axes_table peers_cub_axes_sum, peers_cub_axes_max;
+
 /* CUB_VERSION: 300001 is 3.0.1. */
 int peers_cub_version(void);
 

@@ -185,14 +185,19 @@ static void clear(peer_set *s) {
     s->walk->n = 0;
 }
 
-/* dpr and its peers for segments. */
-static int prepare_segments(peer_set *s) {
+/* dpr and its peers for many results. */
+static int prepare_shape(peer_set *s) {
     peer *ours = peer_add(s, (bench_subject){.name = PEERS_OURS, .enqueue = caller_enqueue, .call = caller_call});
     ours->caller.strategy = CALLER_PLANNER;
     ours->caller.chosen = 1;
-    for (int i = 0; i < PEER_GROUPS; i++)
-        if (asked(s, i) && groups[i]->add_segments)
-            groups[i]->add_segments(s);
+    for (int i = 0; i < PEER_GROUPS; i++) {
+        const peer_group_calls *group = asked(s, i);
+        void (*add)(peer_set *) = !group                              ? NULL
+                                  : s->walk->at.shape->dimensions > 0 ? group->add_axes
+                                                                      : group->add_segments;
+        if (add)
+            add(s);
+    }
     return 0;
 }
 
@@ -200,7 +205,7 @@ int peer_set_prepare(bench_walk *w, char why[BENCH_WHY]) {
     peer_set *s = w->user;
     clear(s);
     if (w->at.shape)
-        return prepare_segments(s);
+        return prepare_shape(s);
     if (add_ours(s, why) != 0)
         return -1;
     for (int i = 0; i < PEER_GROUPS; i++)
@@ -241,6 +246,7 @@ void peer_set_close(peer_set *s) {
     (void)cudaFree(s->copies);
     (void)cudaFree(s->keys);
     (void)cudaFree(s->unique_keys);
+    (void)cudaFree(s->ones);
     (void)cudaFreeHost(s->mailbox);
     if (s->stream)
         (void)cudaStreamDestroy(s->stream);

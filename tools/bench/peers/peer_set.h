@@ -38,6 +38,8 @@ typedef struct peer {
     const peer_routine *routine;       /* cuBLAS's */
     peers_cub_segments_call *segments; /* CUB's, for segments and for keys */
     peers_cub_by_key_call *by_key;
+    peers_cub_axes_call *reduce_axes; /* CUB's, along axes */
+    peers_axes axes;
 } peer;
 
 struct peer_set {
@@ -61,6 +63,7 @@ struct peer_set {
     cudaStream_t cublas_stream;   /* that it works in */
     struct peer_sparse *sparse;   /* cuSPARSE; NULL: none */
     int32_t *keys, *unique_keys;  /* device memory: of the case's elements and segments */
+    void *ones;                   /* device memory: as many as a result has elements, and a zero behind them */
 };
 
 /* Allocates what subjects share, on the device of the walk's context, which becomes the current one. Copies of the
@@ -98,12 +101,14 @@ typedef struct peer_group_calls {
     int (*open)(peer_set *s, char why[BENCH_WHY]); /* makes what its subjects share, notes the version: 0, or -1 */
     void (*add)(peer_set *s);                      /* adds what there is for the case, if there is anything */
     void (*add_segments)(peer_set *s);             /* the same for a case with segments; NULL: there is nothing */
+    void (*add_axes)(peer_set *s);                 /* the same for one along axes */
     void (*close)(peer_set *s);                    /* NULL: there is nothing to do */
 } peer_group_calls;
 
 extern const peer_group_calls peer_cub, peer_cublas, peer_launch, peer_cusparse;
 
-/* CUB's for segments and for runs of keys, and dpr's for these. */
+/* CUB's for segments and for runs of keys, and dpr's for these; and CUB's along axes. */
 void peer_cub_segments(peer_set *s);
+void peer_cub_axes(peer_set *s);
 
 #endif

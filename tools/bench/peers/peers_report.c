@@ -33,27 +33,39 @@ static const bench_definition of_segments[] = {
     {"over_floor", "the median over the time in which the device reads as many bytes, at read_gb_per_s"},
     {NULL, NULL}};
 
-static const char csv_of_segments[] =
-    "subject,strategy,op,dtype,segments,count,results,bytes,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
-    "gb_per_s,over_floor,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
+static const bench_definition of_axes[] = {
+    {"ratio", "median of a peer's time over that of dpr in the same round: above 1, dpr is faster"},
+    {"dpr", "dpr_reduce_axes_async(), and dpr_reduce_axes() in blocking mode"},
+    {"cub", "cub::DeviceSegmentedReduce, accumulated as dpr does, with segments of one length since CUB 3.1; where "
+            "others lie between a result's elements, through an iterator that computes where each is"},
+    {"cublas.gemv", "product of a matrix, or of several, and a vector of ones, which is read in addition"},
+    {"bytes", "elements and results of one call; gb_per_s are of these"},
+    {"over_floor", "the median over the time in which the device reads as many bytes, at read_gb_per_s"},
+    {NULL, NULL}};
+
+static const char csv_of_many[] = "subject,strategy,op,dtype,segments,axes,count,results,bytes,mode,cache,samples,"
+                                  "calls,median_us,low_us,high_us,spread,"
+                                  "gb_per_s,over_floor,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
 
 static const char csv[] = "subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
                           "gb_per_s,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
 
-static int is_of_segments(const peers_results *r) {
-    return r->common.row_count > 0 && r->common.rows[0].at.shape;
+/* NULL: results are of whole arrays. */
+static const bench_shape *shape_of(const peers_results *r) {
+    return r->common.row_count > 0 ? r->common.rows[0].at.shape : NULL;
 }
 
 static void say_notes(report_out *out, const peers_results *r) {
+    const bench_shape *shape = shape_of(r);
     report_text(out, REPORT_NOTE, "Times are medians, with half the distance of the 10 %% and 90 %% quantiles.");
     report_text(out, REPORT_NOTE,
                 "Ratios are taken round by round: above 1, dpr is faster. In brackets: a 95 %% interval "
                 "of the median.");
-    if (!is_of_segments(r))
+    if (!shape)
         report_text(out, REPORT_NOTE,
                     "Copies move half of the array to other memory, so that as many bytes are read and "
                     "written as others read.");
-    if (!r->cublas[0] && !is_of_segments(r))
+    if (!r->cublas[0] && (!shape || shape->dimensions > 0))
         report_text(out, REPORT_NOTE, "Without cuBLAS.");
     if (r->common.ended)
         report_text(out, REPORT_NOTE, "It ended early: %s.", r->common.ended);
@@ -71,14 +83,17 @@ static void add_libraries(cJSON *object, const peers_results *r) {
 
 int peers_write(FILE *f, const peers_results *r, report_format format) {
     const char *ended = r->common.ended;
+    const bench_shape *shape = shape_of(r);
     char title[128];
     snprintf(title, sizeof title, "%s%s%s%s%s%s", *r->cub ? ", CUB " : "", r->cub, *r->cublas ? ", cuBLAS " : "",
              r->cublas, *r->cusparse ? ", cuSPARSE " : "", r->cusparse);
-    report_out out =
-        bench_report_begin(f, format, "dpr peers", &r->common, title, is_of_segments(r) ? of_segments : definitions);
+    report_out out = bench_report_begin(f, format, "dpr peers", &r->common, title,
+                                        !shape                  ? definitions
+                                        : shape->dimensions > 0 ? of_axes
+                                                                : of_segments);
     add_libraries(cJSON_AddObjectToObject(out.document, "libraries"), r);
     cli_json_add(out.document, "ended_early", ended ? cJSON_CreateString(ended) : cJSON_CreateNull());
-    bench_report_rows(&out, &r->common, is_of_segments(r) ? csv_of_segments : csv, 1);
+    bench_report_rows(&out, &r->common, shape ? csv_of_many : csv, 1);
     say_notes(&out, r);
     return bench_report_end(&out, &r->common);
 }
