@@ -178,7 +178,7 @@ static int add_document(results *r, const char *file, const cJSON *document) {
 
 /* Keeps the document until page_results_free(). */
 static int keep(results *r, cJSON *document) {
-    cJSON **more = grow(r->files, r->file_count, sizeof *more);
+    cJSON **more = grow(r->files, r->file_count, sizeof(cJSON *));
     if (!more) {
         cJSON_Delete(document);
         return cli_error("out of memory");
