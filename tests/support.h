@@ -34,4 +34,17 @@ static inline int test_status(const char *file, int line, const char *call, dpr_
 #define EXPECT_STATUS(EXPECTED, CALL) test_status(__FILE__, __LINE__, #CALL, EXPECTED, CALL)
 #define ASSERT_STATUS(EXPECTED, CALL) TEST_RETURN_UNLESS_(EXPECT_STATUS(EXPECTED, CALL))
 
+/* A call is refused because of arrays that overlap, with this part of a sentence. */
+#define EXPECT_OVERLAP(SENTENCE, CALL)                                                                                 \
+    do {                                                                                                               \
+        EXPECT_STATUS(DPR_ERR_OVERLAP, CALL);                                                                          \
+        EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                   \
+    } while (0)
+
+static inline dpr_ctx *cpu_ctx(void) {
+    dpr_ctx *ctx = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    return ctx;
+}
+
 #endif

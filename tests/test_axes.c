@@ -23,12 +23,6 @@ typedef struct scene {
     const unsigned char *in;
 } scene;
 
-static dpr_ctx *cpu_ctx(void) {
-    dpr_ctx *ctx = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
-    return ctx;
-}
-
 /* The offset of index i of reduced dimensions, or of those that are kept. */
 static int64_t offset(const scene *s, int reduced, uint64_t i, const int64_t *strides) {
     int64_t at = 0;
@@ -499,20 +493,16 @@ TEST(Axes, arrays_that_overlap) {
     axes.dimensions = 2;
     axes.extents = extents;
     axes.reduced = 2;
-#define EXPECT_OVERLAP(CALL)                                                                                           \
-    EXPECT_STATUS(DPR_ERR_OVERLAP, CALL);                                                                              \
-    EXPECT_CONTAINS(dpr_last_error(), "overlaps in,")
-    EXPECT_OVERLAP(dpr_reduce_axes(ctx, x, x, DPR_F64, DPR_SUM, &axes, NULL));
-    EXPECT_OVERLAP(dpr_reduce_axes(ctx, x, x + 5, DPR_F64, DPR_SUM, &axes, NULL));
-    EXPECT_OVERLAP(dpr_reduce_axes_async(ctx, x + 2, x, DPR_F64, DPR_SUM, &axes, NULL, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_axes(ctx, x, x, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_axes(ctx, x, x + 5, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_axes_async(ctx, x + 2, x, DPR_F64, DPR_SUM, &axes, NULL, NULL));
     EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, x, x + 6, DPR_F64, DPR_MAX, &axes, NULL));
     EXPECT_TRUE(x[6] == 2 && x[7] == 3 && x[8] == 4);
     axes.strides = strides;
     axes.out_strides = out_strides;
-    EXPECT_OVERLAP(dpr_reduce_axes(ctx, x, x, DPR_F64, DPR_SUM, &axes, NULL));
+    EXPECT_OVERLAP("overlaps in,", dpr_reduce_axes(ctx, x, x, DPR_F64, DPR_SUM, &axes, NULL));
     EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, x, x + 2, DPR_F64, DPR_SUM, &axes, NULL));
     EXPECT_TRUE(x[2] == 3 && x[5] == 7 && x[8] == 5);
-#undef EXPECT_OVERLAP
     dpr_ctx_destroy(ctx);
 }
 

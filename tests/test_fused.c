@@ -1,12 +1,6 @@
 /* Several operations in one pass, without a GPU. */
 #include "fused_sets.h"
 
-static dpr_ctx *cpu_ctx(void) {
-    dpr_ctx *ctx = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
-    return ctx;
-}
-
 TEST(Fused, random_sets_on_the_cpu) {
     static _Alignas(16) unsigned char in[FUSED_BYTES];
     static const char *const strategies[] = {"cpu.serial", "cpu.simd", "cpu.threads", NULL};

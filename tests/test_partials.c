@@ -1,12 +1,6 @@
 /* Partial results without a GPU: arrays in pieces, and bytes that are no partial result. */
 #include "partial_splits.h"
 
-static dpr_ctx *cpu_ctx(void) {
-    dpr_ctx *ctx = NULL;
-    EXPECT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
-    return ctx;
-}
-
 /* ---- Pieces ---- */
 
 TEST(Partials, pieces_of_arrays_on_the_cpu) {

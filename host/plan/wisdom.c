@@ -336,8 +336,8 @@ static void merge(span older, span newer, int processor, dpr_wisdom *to) {
     }
 }
 
-/* Makes a wisdom with the times of both. Of the processors that only the older one has, the first `left_out` are left
- * out. The processors of the newer one come last. Returns NULL if there is no memory. */
+/* Joins the times of two wisdoms to a third one, but drops the first `left_out` processors of those that only the older
+ * one has. The newer one's processors come last. Returns NULL if there is no memory. */
 static dpr_wisdom *join_without(const dpr_wisdom *older, int left_out, const dpr_wisdom *newer) {
     dpr_wisdom *made = dpr_wisdom_make(older->times + newer->times);
     if (!made)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_exact.h"
+
 /* ---- Counts ----------------------------------------------------------------------------------------------------- */
 
 static int add_count(axis_counts *c, uint64_t count) {
@@ -227,6 +229,29 @@ const bench_shape *asked_shape(const bench_asked *a, int i) {
     if (of_axes < 0)
         return &a->segments.at[i];
     return of_axes < a->axes.n ? &a->axes.at[of_axes] : NULL;
+}
+
+const char *asked_shape_option(const bench_asked *a) {
+    return a->segments.n ? "--segments" : a->axes.n ? "--axes" : NULL;
+}
+
+int asked_check_shapes(const bench_asked *a) {
+    const char *option = asked_shape_option(a);
+    if (!option)
+        return CLI_OK;
+    if (a->segments.n && a->axes.n)
+        return cli_usage("--segments and --axes are measured one at a time");
+    int exact = a->ops.n == 0;
+    for (int i = 0; i < a->ops.n; i++) {
+        char text[OPS_TEXT];
+        if (a->ops.at[i].n > 1)
+            return cli_usage("%s is of single operations, and %s is a set", option, ops_name(&a->ops.at[i], text));
+        exact |= exact_can(a->ops.at[i].at[0], DPR_I32);
+    }
+    return exact ? CLI_OK
+                 : cli_usage("%s is of operations with exact results: sum, min, max, argmin, argmax, all, any, band, "
+                             "bor, bxor, count, mean, minmax",
+                             option);
 }
 
 /* ---- Options ---------------------------------------------------------------------------------------------------- */

@@ -111,6 +111,12 @@ int asked_take_offsets(const char *text, void *out);
 /* Array i with many results, of those that are asked for; NULL past the end. */
 const bench_shape *asked_shape(const bench_asked *a, int i);
 
+/* "--segments" or "--axes", which asks for them; NULL: neither does. */
+const char *asked_shape_option(const bench_asked *a);
+
+/* Whether they can be measured: CLI_OK, or CLI_USAGE after a message. */
+int asked_check_shapes(const bench_asked *a);
+
 /* axis_set: names of bench_cache; also "both". */
 int asked_take_caches(const char *text, void *out);
 

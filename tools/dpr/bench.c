@@ -223,11 +223,6 @@ static void take_refusal(bench_walk *w, const char *strategy, const char *why) {
 
 /* ---- The whole -------------------------------------------------------------------------------------------------- */
 
-/* Whether calls have many results. */
-static int is_of_many(const bench_asked *a) {
-    return a->segments.n + a->axes.n > 0;
-}
-
 static int lets_block_be_chosen(const bench_asked *a) {
     for (size_t i = 0; i < dpr_strategy_count(); i++)
         if (axis_has(a->strategies, i) && cli_strategy_at(i).takes_block)
@@ -266,7 +261,7 @@ static int check_memory(bench_asked *a, int on_gpu) {
 static int choose_axes(bench_walk *w) {
     bench_asked *a = w->asked;
     const int on_gpu = dpr_ctx_device(w->ctx) != DPR_DEVICE_CPU;
-    if (a->counts.n == 0 && is_of_many(a))
+    if (a->counts.n == 0 && asked_shape_option(a))
         (void)axis_parse_counts(on_gpu ? "2^28" : "2^24", &a->counts);
     if (a->counts.n == 0)
         (void)axis_parse_counts(on_gpu ? "2^10:2^28:x4" : "2^10:2^24:x4", &a->counts);
@@ -309,28 +304,9 @@ static int is_lineup(const bench_asked *a) {
     return a->nested || a->ladder;
 }
 
-static int check_many(const bench_asked *a) {
-    const char *option = a->segments.n ? "--segments" : "--axes";
-    if (a->segments.n && a->axes.n)
-        return cli_usage("--segments and --axes are measured one at a time");
-    if (is_lineup(a) || a->block)
-        return cli_usage("%s is measured without --ladder, --nested and --block", option);
-    int exact = a->ops.n == 0;
-    for (int i = 0; i < a->ops.n; i++) {
-        char text[OPS_TEXT];
-        if (a->ops.at[i].n > 1)
-            return cli_usage("%s is of single operations, and %s is a set", option, ops_name(&a->ops.at[i], text));
-        exact |= exact_can(a->ops.at[i].at[0], DPR_I32);
-    }
-    return exact ? CLI_OK
-                 : cli_usage("%s is of operations with exact results: sum, min, max, argmin, argmax, all, any, band, "
-                             "bor, bxor, count, mean, minmax",
-                             option);
-}
-
 static int check_plot(const bench_asked *a) {
     const int has_text = a->file->name || a->file->format == OUTFILE_GUESS || a->file->format == REPORT_TABLE;
-    if (is_lineup(a) || is_of_many(a))
+    if (is_lineup(a) || asked_shape_option(a))
         return cli_usage("--plot is without --ladder, --nested, --segments and --axes");
     return has_text
                ? CLI_OK
@@ -346,14 +322,16 @@ static void put_common_defaults(bench_asked *a) {
 }
 
 static int complete(bench_asked *a) {
-    if (is_of_many(a) && check_many(a) != CLI_OK)
+    if (asked_shape_option(a) && (is_lineup(a) || a->block))
+        return cli_usage("%s is measured without --ladder, --nested and --block", asked_shape_option(a));
+    if (asked_check_shapes(a) != CLI_OK)
         return CLI_USAGE;
     if (a->offsets != DPR_DTYPE_NONE && !a->segments.n)
         return cli_usage("--offsets belongs to --segments, which is not asked for");
     put_common_defaults(a);
     const int may_be_usual = a->memory == DPR_MEMORY_AUTO || a->memory == DPR_MEMORY_DEVICE
                              || (a->memory == DPR_MEMORY_HOST && !is_lineup(a));
-    if (!may_be_usual && (is_lineup(a) || is_of_many(a)))
+    if (!may_be_usual && (is_lineup(a) || asked_shape_option(a)))
         return cli_usage(
             "--memory: --ladder and --nested measure device memory, and --segments and --axes the device's "
             "usual kind");
@@ -391,7 +369,7 @@ static int write_report(void *user, FILE *f, int format) {
 
 /* Whether anything is asked for that belongs to measuring. Defaults are set later. */
 static int measures(const bench_asked *a) {
-    return a->counts.n || a->ops.n || a->dtypes || is_of_many(a) || a->offsets != DPR_DTYPE_NONE || is_lineup(a)
+    return a->counts.n || a->ops.n || a->dtypes || asked_shape_option(a) || a->offsets != DPR_DTYPE_NONE || is_lineup(a)
            || a->modes || a->caches || a->strategies || a->device != DPR_DEVICE_AUTO || a->memory != DPR_MEMORY_AUTO
            || a->block || a->pools.n || a->depth || a->budget > 0 || a->accuracy > 0 || a->commit;
 }

@@ -277,7 +277,8 @@ def over_floor(row):
     return f"{time(row)} ({row['over_floor']:.2f})" if row and row["ok"] else time(row)
 
 
-def read_rate(results, rate):
+def times_heading(results, rate):
+    """The heading of a table of over_floor()."""
     return heading(results, f"{elements(results['rows'][0]['count'])} elements, in microseconds (and over the time of "
                    f"reading as many bytes at {rate} GB/s)")
 
@@ -288,7 +289,7 @@ def axes(results, _):
     subjects = list(dict.fromkeys(key[1] for key in rows))
     cells = [[code(name), *(over_floor(rows.get((name, subject))) for subject in subjects)]
              for name in dict.fromkeys(key[0] for key in rows)]
-    return read_rate(results, round(results["read_gb_per_s"])) + table(["array", *subjects], cells)
+    return times_heading(results, round(results["read_gb_per_s"])) + table(["array", *subjects], cells)
 
 
 def segments(results, _):
@@ -304,7 +305,7 @@ def segments(results, _):
               *(over_floor(rows.get((op, dtype, subject, name))) for name in names)] for op, dtype, subject in lines]
     rates = sorted({round(document["read_gb_per_s"]) for document in documents})
     rate = f"{rates[0]} to {rates[-1]}" if rates[1:] else rates[0]
-    return read_rate(results, rate) + table(["problem", *names], cells)
+    return times_heading(results, rate) + table(["problem", *names], cells)
 
 
 # ---- dpr_bench_cpu ----

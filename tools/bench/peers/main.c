@@ -102,18 +102,14 @@ static int complete(request *r) {
     bench_asked *a = &r->asked;
     asked_default_op(&a->ops);
     a->offsets = a->offsets == DPR_DTYPE_NONE ? DPR_I32 : a->offsets;
-    if (a->segments.n && a->axes.n)
-        return cli_usage("--segments and --axes are measured one at a time");
-    const char *option = a->segments.n ? "--segments" : a->axes.n ? "--axes" : NULL;
-    for (int i = 0; i < a->ops.n && option; i++)
-        if (a->ops.at[i].n > 1)
-            return cli_usage("%s is of single operations", option);
+    if (asked_check_shapes(a) != CLI_OK)
+        return CLI_USAGE;
     axis_default(&a->dtypes, DPR_ROW(DPR_F32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
     if (!r->set.groups)
         r->set.groups = axis_one(PEER_GROUPS) - 1;
-    return a->counts.n > 0 ? CLI_OK : axis_parse_counts(option ? "2^28" : "2^0:2^33:x2", &a->counts);
+    return a->counts.n > 0 ? CLI_OK : axis_parse_counts(asked_shape_option(a) ? "2^28" : "2^0:2^33:x2", &a->counts);
 }
 
 /* ---- The program ------------------------------------------------------------------------------------------------ */

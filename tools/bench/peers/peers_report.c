@@ -43,9 +43,9 @@ static const bench_definition of_axes[] = {
     {"over_floor", "the median over the time in which the device reads as many bytes, at read_gb_per_s"},
     {NULL, NULL}};
 
-static const char csv_of_many[] = "subject,strategy,op,dtype,segments,axes,count,results,bytes,mode,cache,samples,"
-                                  "calls,median_us,low_us,high_us,spread,"
-                                  "gb_per_s,over_floor,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
+static const char csv_of_many[] =
+    "subject,strategy,op,dtype,segments,axes,count,results,bytes,mode,cache,samples,calls,median_us,low_us,high_us,"
+    "spread,gb_per_s,over_floor,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";
 
 static const char csv[] = "subject,strategy,op,dtype,count,mode,cache,samples,calls,median_us,low_us,high_us,spread,"
                           "gb_per_s,ratio,ratio_low,ratio_high,ok,settled,doubtful,why";

@@ -1,0 +1,222 @@
+/* Runs of equal keys, on the CPU. */
+#include <string.h>
+
+#include "data.h"
+#include "support.h"
+
+/* Writes key i, of so many bytes. */
+static void put_key(unsigned char *keys, size_t bytes, size_t i, uint64_t key) {
+    memcpy(keys + i * bytes, &key, bytes); /* the low bytes come first */
+}
+
+/* Keys that change now and then. Returns how many runs there are, and where each begins. */
+static uint64_t make_keys(unsigned char *keys, size_t bytes, size_t count, uint32_t chance, uint64_t *begins) {
+    uint64_t seed = bytes + chance, key = 200, runs = 0;
+    for (size_t i = 0; i < count; i++) {
+        const int changes = data_below(&seed, 100) < chance;
+        key = changes ? key ^ (1 + data_below(&seed, 255)) : key;
+        put_key(keys, bytes, i, key << (8 * bytes - 8));
+        if (i == 0 || changes)
+            begins[runs++] = i;
+    }
+    return runs;
+}
+
+static void expect_runs(dpr_ctx *ctx, dpr_dtype key_dtype, size_t count, uint32_t chance) {
+    const size_t bytes = dpr_dtype_size(key_dtype);
+    _Alignas(8) static unsigned char keys[8 << 17], unique[8 << 17];
+    static uint16_t in[1 << 17];
+    static uint64_t begins[1 << 17], sums[1 << 17];
+    const uint64_t known = make_keys(keys, bytes, count, chance, begins);
+    uint64_t runs = count, wrong = 0;
+    data_fill(in, DPR_SUM, DPR_U16, DATA_RANDOM, count);
+    ASSERT_STATUS(DPR_OK,
+                  dpr_reduce_by_key(ctx, keys, key_dtype, in, unique, sums, &runs, count, DPR_U16, DPR_SUM, NULL));
+    ASSERT_EQ_U64(known, runs);
+    for (uint64_t r = 0; r < runs; r++) {
+        const size_t end = r + 1 < runs ? begins[r + 1] : count;
+        uint64_t sum = 0;
+        for (size_t i = begins[r]; i < end; i++)
+            sum += in[i];
+        wrong += sum != sums[r] || memcmp(keys + begins[r] * bytes, unique + r * bytes, bytes) != 0;
+    }
+    EXPECT_EQ_U64(0, wrong);
+}
+
+TEST(ByKey, runs_of_every_type) {
+    static const size_t counts[] = {1, 2, 1000, 131072};
+    static const uint32_t chances[] = {0, 1, 20, 100};
+    dpr_ctx *ctx = cpu_ctx();
+    for (size_t i = 0; i < dpr_dtype_count(); i++)
+        for (size_t k = 0; k < LENGTH(counts) * LENGTH(chances); k++)
+            if (dpr_supported(DPR_BAND, dpr_dtype_at(i)) && !test_failed())
+                expect_runs(ctx, dpr_dtype_at(i), counts[k / LENGTH(chances)], chances[k % LENGTH(chances)]);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, indices_are_those_in_the_run) {
+    static const int32_t keys[] = {7, 7, 7, -1, 7, 7};
+    static const float in[] = {1, 5, 2, 3, 4, 9};
+    dpr_ctx *ctx = cpu_ctx();
+    uint64_t runs = 3;
+    int32_t unique[3] = {0};
+    int64_t out[3] = {0};
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_I32, in, unique, out, &runs, 6, DPR_F32, DPR_ARGMAX, NULL));
+    EXPECT_EQ_U64(3, runs);
+    EXPECT_TRUE(unique[0] == 7 && unique[1] == -1 && unique[2] == 7);
+    EXPECT_TRUE(out[0] == 1 && out[1] == 0 && out[2] == 1);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, little_room) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    uint8_t unique[3] = {9, 9, 9};
+    double out[3] = {9, 9, 9};
+    uint64_t runs = 0;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL,
+                  dpr_reduce_by_key(ctx, keys, DPR_U8, in, NULL, NULL, &runs, 4, DPR_F64, DPR_SUM, NULL));
+    EXPECT_EQ_U64(3, runs);
+    runs = 2;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL,
+                  dpr_reduce_by_key(ctx, keys, DPR_U8, in, unique, out, &runs, 4, DPR_F64, DPR_SUM, NULL));
+    EXPECT_EQ_STR("*runs is 2, and keys has 3 runs", dpr_last_error());
+    EXPECT_EQ_U64(3, runs);
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_U8, in, NULL, out, &runs, 4, DPR_F64, DPR_SUM, NULL));
+    EXPECT_TRUE(out[0] == 3 && out[1] == 3 && out[2] == 4);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, 0, DPR_F64, DPR_ARGMIN, NULL));
+    EXPECT_EQ_U64(0, runs);
+    dpr_ctx_destroy(ctx);
+}
+
+/* In the CPU's context the call is done on return. */
+TEST(ByKey, in_no_stream) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    for (uint64_t room = 0; room < 6; room++) {
+        uint8_t unique[4] = {9, 9, 9, 9};
+        double out[4] = {9, 9, 9, 9};
+        uint64_t runs = 77;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, unique, out, &runs, room, 4, NULL, DPR_F64,
+                                                      DPR_SUM, NULL, NULL));
+        EXPECT_EQ_U64(3, runs);
+        if (room < 3)
+            EXPECT_TRUE(unique[0] == 9 && out[0] == 9);
+        else
+            EXPECT_TRUE(unique[0] == 1 && unique[1] == 2 && unique[2] == 3 && out[0] == 3 && out[1] == 3
+                        && out[2] == 4);
+        EXPECT_TRUE(unique[3] == 9 && out[3] == 9);
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, NULL, DPR_U8, NULL, NULL, NULL, &runs, room, 0, NULL,
+                                                      DPR_F64, DPR_SUM, NULL, NULL));
+        EXPECT_EQ_U64(0, runs);
+    }
+    dpr_ctx_destroy(ctx);
+}
+
+/* More than there are keys, none, and a part of them. */
+TEST(ByKey, a_number_of_keys_in_memory) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4}, known[][3] = {{9, 9, 9}, {1, 9, 9}, {3, 9, 9}, {3, 3, 9}, {3, 3, 4}};
+    dpr_ctx *ctx = cpu_ctx();
+    for (uint64_t number = 0; number < 7; number++) {
+        const size_t n = number < 4 ? (size_t)number : 4;
+        double out[3] = {9, 9, 9};
+        uint64_t runs = 77;
+        EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, NULL, out, &runs, 4, 4, &number, DPR_F64,
+                                                      DPR_SUM, NULL, NULL));
+        EXPECT_EQ_U64(n < 2 ? n : n - 1, runs);
+        EXPECT_EQ_BYTES(known[n], out, sizeof out);
+    }
+    const uint64_t number[2] = {4, 4};
+    uint64_t runs = 77;
+    double out[3];
+    EXPECT_STATUS(DPR_ERR_MISALIGNED,
+                  dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, NULL, out, &runs, 4, 4,
+                                          (const uint64_t *)(const void *)((const char *)number + 4), DPR_F64, DPR_SUM,
+                                          NULL, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "device_count is ");
+    EXPECT_EQ_U64(77, runs);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, mistakes_in_no_stream) {
+    static const int32_t keys[] = {1, 1, 2, 3};
+    static const float in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    int32_t unique[4] = {9};
+    double out[4] = {9};
+    uint64_t runs = 77;
+#define EXPECT_NONE(STATUS, SENTENCE, KEYS, UNIQUE, OUT, RUNS, STREAM)                                                 \
+    EXPECT_STATUS(STATUS, dpr_reduce_by_key_async(ctx, KEYS, DPR_I32, in, UNIQUE, OUT, RUNS, 4, 4, NULL, DPR_F32,      \
+                                                  DPR_SUM, NULL, STREAM));                                             \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9 && runs == 77)
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "keys is NULL", NULL, unique, out, &runs, NULL);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "out is NULL", keys, unique, NULL, &runs, NULL);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "runs is NULL", keys, unique, out, NULL, NULL);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "unique_keys is", keys, (char *)unique + 2, out, &runs, NULL);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "runs is", keys, unique, out, (uint64_t *)(void *)((char *)out + 4), NULL);
+    EXPECT_NONE(DPR_ERR_INVALID_OPTION, "stream", keys, unique, out, &runs, (dpr_stream)&runs);
+#undef EXPECT_NONE
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, mistakes) {
+    static const int32_t keys[] = {1, 1, 2, 3};
+    static const float in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    int32_t unique[4] = {9};
+    double out[4] = {9};
+    uint64_t runs = 4;
+#define EXPECT_NONE(STATUS, SENTENCE, CTX, KEYS, KEY_DTYPE, IN, UNIQUE, OUT, RUNS)                                     \
+    EXPECT_STATUS(STATUS, dpr_reduce_by_key(CTX, KEYS, KEY_DTYPE, IN, UNIQUE, OUT, RUNS, 4, DPR_F32, DPR_SUM, NULL));  \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9 && runs == 4)
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "ctx is NULL", NULL, keys, DPR_I32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "keys is NULL", ctx, NULL, DPR_I32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "in is NULL", ctx, keys, DPR_I32, NULL, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "out is NULL", ctx, keys, DPR_I32, in, unique, NULL, &runs);
+    EXPECT_NONE(DPR_ERR_NULL_POINTER, "runs is NULL", ctx, keys, DPR_I32, in, unique, out, NULL);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "runs is", ctx, keys, DPR_I32, in, unique, out,
+                (uint64_t *)(void *)((char *)out + 4));
+    EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is", ctx, keys, DPR_F32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_INVALID_DTYPE, "key_dtype is 3", ctx, keys, (dpr_dtype)3, in, unique, out, &runs);
+    EXPECT_STATUS(DPR_ERR_INVALID_DTYPE,
+                  dpr_reduce_by_key(ctx, NULL, (dpr_dtype)999, NULL, NULL, NULL, &runs, 0, DPR_F32, DPR_SUM, NULL));
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "keys is", ctx, (const char *)keys + 1, DPR_I32, in, unique, out, &runs);
+    EXPECT_NONE(DPR_ERR_MISALIGNED, "unique_keys is", ctx, keys, DPR_I32, in, (char *)unique + 2, out, &runs);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, arrays_that_overlap) {
+    dpr_ctx *ctx = cpu_ctx();
+    int64_t keys[8] = {1, 1, 2, 3}, unique[4], in[4] = {1, 2, 3, 4}, out[8];
+    uint64_t runs = 4;
+#define BY_KEY(UNIQUE, OUT) dpr_reduce_by_key(ctx, keys, DPR_I64, in, UNIQUE, OUT, &runs, 4, DPR_I64, DPR_SUM, NULL)
+    EXPECT_OVERLAP("unique_keys is ", BY_KEY(keys, out));
+    EXPECT_OVERLAP("overlaps keys,", BY_KEY(keys + 3, out));
+    EXPECT_OVERLAP("overlaps in,", BY_KEY(in, out));
+    EXPECT_OVERLAP("overlaps in,", BY_KEY(unique, in + 1));
+    EXPECT_OVERLAP("overlaps keys,", BY_KEY(unique, keys));
+    EXPECT_OVERLAP("overlaps unique_keys,", BY_KEY(out, out + 3));
+    EXPECT_OVERLAP("overlaps runs,", dpr_reduce_by_key_async(ctx, keys, DPR_I64, in, unique, out, (uint64_t *)(out + 3),
+                                                             9, 4, NULL, DPR_I64, DPR_SUM, NULL, NULL));
+    EXPECT_OVERLAP("overlaps device_count,", dpr_reduce_by_key_async(ctx, keys, DPR_I64, in, unique, out, &runs, 4, 4,
+                                                                     &runs, DPR_I64, DPR_SUM, NULL, NULL));
+    EXPECT_TRUE(runs == 4 && keys[1] == 1 && in[1] == 2);
+    EXPECT_STATUS(DPR_OK, BY_KEY(keys + 4, out));
+    EXPECT_TRUE(runs == 3 && keys[4] == 1 && keys[5] == 2 && keys[6] == 3 && out[0] == 3);
+    EXPECT_STATUS(DPR_OK, BY_KEY(out, out + 3)); /* there is room for three of each */
+    EXPECT_TRUE(out[2] == 3 && out[3] == 3);
+    runs = UINT64_MAX;
+    EXPECT_STATUS(DPR_OK, BY_KEY(out, out + 4));
+    runs = 0;
+    EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, BY_KEY(keys, keys));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_I64, keys, NULL, out, &runs, 4, DPR_I64, DPR_SUM, NULL));
+    EXPECT_TRUE(runs == 3 && out[0] == 2); /* keys are elements, too */
+#undef BY_KEY
+    dpr_ctx_destroy(ctx);
+}
