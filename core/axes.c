@@ -6,18 +6,21 @@
 
 enum {
     VECTOR_BYTES = 16,
-    LINE_BYTES = 128,
-    LONGEST_SPAN = 4096,   /* bytes of all columns of a row, at most, if a stage has several rows */
-    LONGEST_ROW = 512,     /* bytes of a result's elements, at most, if they are read by way of shared memory */
-    LEAST_STAGE = 2048,    /* bytes of a stage: less is not worth a block */
-    IN_FLIGHT = 16,        /* units that a thread should have to read, so that its loads are in flight together */
-    LANE_UNITS = 8,        /* the same, from shared memory */
+    WARP = 32,
+    GROUP_RESULTS = 16, /* results that a group has, if there are enough: what a block does first is spread on them */
+    LONG_ROW = 64,      /* elements of a row that are not read one by one, if there are vectors between its edges */
+    SHORT_COLUMN = 8,   /* elements of a column that one lane reads one by one although there are units, at most */
+    LONG_COLUMN = 32,   /* the same where there are none; with more, sums of F32 would lose accuracy */
+    IN_FLIGHT = 16,     /* units that a thread should have to read, if there are enough: loads in flight */
+    LANE_BYTES = 64,    /* the same in bytes, where otherwise threads of the device had nothing to do */
     MEASURED_BY_LANE = 32, /* elements that a lane should read where merging lanes takes long (axes_measures.cu) */
-    MOST_SEGMENTS = 32,
-    LEAST_SEGMENT = 256,  /* pieces of a stage, and bytes of each */
-    NARROW = 64,          /* columns of a tile at least, if there are enough: a warp reads whole lines of 128 bytes */
-    SECTOR_UNITS = 8,     /* widths of tiles are multiples of this */
-    MOST_PARTIALS = 32768 /* partial results of a tile, which one block combines */
+    NARROW = 64,           /* columns of a tile at least, if there are enough: a warp reads whole lines of 128 bytes */
+    NARROW_BYTES = 256,    /* the same for units of several results, where there would be less than ENOUGH_TILES */
+    ENOUGH_TILES = 128,    /* with less, many blocks had to meet for each tile */
+    SECTOR_UNITS = 8,      /* widths of tiles are multiples of this */
+    ROUND_PARTS = 64,      /* DPR_AXES_PART_BYTES of each block that are worth another round of blocks */
+    MOST_ROUNDS = 4,       /* the device reads faster while some blocks start as others end, but not with ever more */
+    MOST_PARTIALS = 32768  /* partial results of a tile, which one block combines */
 };
 
 static dpr_axes_divisor divisor(uint64_t n) {
@@ -30,8 +33,9 @@ typedef struct lists {
     dpr_axes_axis keep[DPR_MOST_DIMENSIONS], reduce[DPR_MOST_DIMENSIONS];
     int kept, reduced;
     int64_t in_first, out_first;
-    uintptr_t base; /* address of the element with all indices 0 */
-    uint64_t element;
+    uintptr_t base;                      /* address of the element with all indices 0 */
+    uint64_t element, elements, outputs; /* bytes of one; their number; results */
+    dpr_axes_blocks blocks;
 } lists;
 
 static uint64_t least(uint64_t a, uint64_t b) {
@@ -75,7 +79,8 @@ static void list_axes(const dpr_run *run, lists *all) {
     const int64_t out = (int64_t)dpr_pair_size(dpr_key_op(&run->key), dpr_key_dtype(&run->key));
     const int seeks_index = dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX;
     uint64_t weight = 1;
-    *all = (lists){.reduced = at->reduced, .element = (uint64_t)in};
+    *all = (lists){
+        .reduced = at->reduced, .element = (uint64_t)in, .elements = at->outputs * at->each, .outputs = at->outputs};
     for (int d = 0; d < at->kept; d++) {
         if (at->keep[d].extent == 1)
             continue;
@@ -114,6 +119,41 @@ static int is_even(const lists *all, int but_kept, int but_reduced, int64_t byte
     return even;
 }
 
+/* Whether neighbouring results can be read by units, and every thread of the device has one. */
+static int has_units(const lists *all) {
+    const dpr_axes_axis column = kept_axis(all, 0);
+    const uint64_t in_unit = DPR_AXES_UNIT_RESULTS(all->element), bytes = in_unit * all->element;
+    return in_unit > 1 && all->elements / in_unit >= all->blocks.of_columns * DPR_AXES_THREADS
+           && column.in == (int64_t)all->element && column.extent.n % in_unit == 0 && all->base % bytes == 0
+           && is_even(all, 1, 0, (int64_t)bytes);
+}
+
+/* ---- How much a thread reads ---- */
+
+/* Bytes of a unit. */
+static uint64_t unit_bytes(const lists *all, const dpr_axes_plan *plan) {
+    return plan->form == DPR_AXES_VECTORS ? VECTOR_BYTES : all->element * plan->in_unit;
+}
+
+/* Units that are worth a thread of their own where the device has threads left over. */
+static uint64_t least_units(const lists *all, const dpr_axes_plan *plan) {
+    return least(LANE_BYTES / unit_bytes(all, plan), IN_FLIGHT);
+}
+
+/* The blocks that the device holds at a time. */
+static uint64_t blocks_of(const lists *all, const dpr_axes_plan *plan) {
+    return plan->form == DPR_AXES_COLUMNS ? all->blocks.of_columns : all->blocks.others;
+}
+
+/* Doubles the number of threads for each unit of results as long as threads of the device are left over, up to
+ * `most_threads`. */
+static uint64_t spread(const lists *all, const dpr_axes_plan *plan, uint64_t threads, uint64_t most_threads) {
+    const uint64_t units = all->outputs / plan->in_unit, most_units = blocks_of(all, plan) * DPR_AXES_THREADS;
+    while (2 * threads <= most_threads && 2 * threads * units <= most_units)
+        threads *= 2;
+    return threads;
+}
+
 /* ---- Tiles and parts, for all forms ---- */
 
 /* Sets the kept axes, and a tile of `columns` units and `rows` indices of the next axis. */
@@ -134,14 +174,16 @@ static void set_tiles(const lists *all, const dpr_axes_axis *column_axis, uint64
 }
 
 /* The number of parts of each tile: if tiles are few, enough for all blocks, in rounds that are nearly full. */
-static uint64_t count_parts(const dpr_axes_plan *plan, uint64_t element, uint64_t blocks) {
-    const uint64_t results = dpr_axes_tile_results(plan, element), tiles = most(plan->tiles.n, 1);
-    const uint64_t worth = plan->each * element * results / DPR_AXES_PART_BYTES;
-    const uint64_t highest = least(worth, MOST_PARTIALS / results), lowest = most(blocks / tiles, 1);
+static uint64_t count_parts(const lists *all, const dpr_axes_plan *plan) {
+    const uint64_t results = dpr_axes_tile_results(plan), tiles = most(plan->tiles.n, 1), blocks = blocks_of(all, plan);
     uint64_t best = 1;
     double best_share = 0;
     if (tiles >= 4 * blocks || tiles > DPR_AXES_TICKETS)
         return 1;
+    const uint64_t worth = plan->each * all->element * results / DPR_AXES_PART_BYTES;
+    const uint64_t highest = least(worth, MOST_PARTIALS / results);
+    const uint64_t wanted_rounds = least(most(worth * tiles / (blocks * ROUND_PARTS), 1), MOST_ROUNDS);
+    const uint64_t lowest = most(blocks * wanted_rounds / tiles, 1);
     for (uint64_t parts = lowest; parts <= 4 * lowest + 4; parts++) {
         const uint64_t n = most(least(parts, highest), 1), rounds = divide_up(tiles * n, blocks);
         const double share = (double)(tiles * n) / (double)(rounds * blocks);
@@ -153,10 +195,12 @@ static uint64_t count_parts(const dpr_axes_plan *plan, uint64_t element, uint64_
     return best;
 }
 
-/* Divides the elements of a result among `parts` blocks, or fewer. */
-static void set_parts(dpr_axes_plan *plan, uint64_t parts) {
+/* Divides the elements of a result among `parts` blocks, or fewer, so that a thread has `of_thread` units. */
+static void set_parts(dpr_axes_plan *plan, uint64_t of_thread, uint64_t parts) {
     const uint64_t extent = plan->walk_axis.extent.n, count = plan->walk.count;
-    const uint64_t walk_parts = least(parts, most(extent / (count * IN_FLIGHT), 1));
+    /* Blocks do not meet for less than IN_FLIGHT units of a thread. */
+    const uint64_t walk_parts =
+        extent < 2 * count * IN_FLIGHT ? 1 : least(parts, most(extent / (count * of_thread), 1));
     const uint64_t rest_parts = least(parts / walk_parts, most(plan->rest_extent / plan->rest.count, 1));
     plan->walk_parts = (uint32_t)walk_parts;
     plan->parts = (uint32_t)(walk_parts * rest_parts);
@@ -184,86 +228,64 @@ static int longest(const lists *all) {
     return at;
 }
 
-/* ---- Stages: results of few elements, by way of shared memory ---- */
+/* ---- Groups: results of few elements, from the array itself ---- */
 
-/* Bytes from the first element of some results to the end of the last one: `columns` neighbours in each of `rows`. */
-static uint64_t span(const lists *all, uint64_t columns, uint64_t rows) {
-    const dpr_axes_axis *walk = &all->reduce[0];
-    return (columns - 1) * (uint64_t)kept_axis(all, 0).in + (rows - 1) * (uint64_t)kept_axis(all, 1).in
-           + (walk->extent.n - 1) * (uint64_t)walk->in + all->element;
+/* How a group goes on by `results` of the tile. */
+static dpr_axes_step group_step(const dpr_axes_plan *plan, uint64_t results) {
+    const uint64_t columns = plan->tile_rows > 1 ? plan->tile_columns : UINT32_MAX;
+    const int64_t rows = (int64_t)(results / columns), rest = (int64_t)(results % columns);
+    const dpr_axes_axis *column = &plan->column_axis, *row = &plan->row_axis;
+    return (dpr_axes_step){
+        .columns = (uint32_t)rest,
+        .all_columns = (uint32_t)columns,
+        .in = rows * row->in + rest * column->in,
+        .out = rows * row->out + rest * column->out,
+        .wrap_in = row->in - (int64_t)plan->tile_columns * column->in,
+        .wrap_out = row->out - (int64_t)plan->tile_columns * column->out,
+    };
 }
 
-/* Whether at least half of the bytes are elements of `results` results. */
-static int is_dense(const lists *all, uint64_t bytes, uint64_t results) {
-    return bytes <= 2 * results * all->reduce[0].extent.n * all->element;
-}
-
-/* Chooses how many columns and rows a stage has, as one piece of the array. Returns 0 if it has too many gaps, or too
- * few results. */
-static int fit_piece(const lists *all, uint64_t *columns, uint64_t *rows) {
-    const dpr_axes_axis column = kept_axis(all, 0), row = kept_axis(all, 1);
-    const uint64_t each = all->reduce[0].extent.n, bytes = each * all->element, line = (uint64_t)column.in;
-    *columns = column.extent.n;
-    *rows = 1;
-    if ((double)(column.extent.n - 1) * (double)column.in < LONGEST_SPAN && span(all, *columns, 1) <= LONGEST_SPAN
-        && is_dense(all, span(all, *columns, 1), *columns)) {
-        const uint64_t pitch = (uint64_t)row.in;
-        if (row.extent.n > 1 && pitch >= span(all, *columns, 1) && is_dense(all, pitch, *columns))
-            *rows = least((DPR_AXES_STAGE_BYTES - span(all, *columns, 1)) / pitch + 1, row.extent.n);
-        return all->kept == 1 || *rows > 1;
-    }
-    const uint64_t length = (each - 1) * (uint64_t)all->reduce[0].in + all->element;
-    if (bytes > LONGEST_ROW || length > line || !is_dense(all, line, 1))
-        return 0;
-    *columns = least((DPR_AXES_STAGE_BYTES - length) / line + 1, column.extent.n);
-    return 1;
-}
-
-/* The same as a piece for each element of a result. */
-static int fit_segments(const lists *all, uint64_t *columns, uint64_t *rows) {
-    const dpr_axes_axis column = kept_axis(all, 0), walk = all->reduce[0];
-    const uint64_t most_bytes = DPR_AXES_STAGE_BYTES / most(walk.extent.n, 1) / VECTOR_BYTES * VECTOR_BYTES;
-    if (walk.extent.n > MOST_SEGMENTS || column.in != (int64_t)all->element || walk.in % VECTOR_BYTES != 0
-        || column.extent.n * all->element < LEAST_SEGMENT)
-        return 0;
-    const uint64_t fit = (most_bytes - VECTOR_BYTES) / all->element, line = LINE_BYTES / all->element;
-    *columns = least(fit > line ? fit / line * line : fit, column.extent.n);
-    *rows = 1;
-    return 1;
-}
-
-/* Divides the run into stages, if they suit it. */
-static int plan_stages(const lists *all, uint64_t outputs, uint64_t blocks, dpr_axes_plan *plan) {
+/* Lanes for each result. In a column it is one, and neighbouring lanes have neighbouring results. In a row it is one
+ * for each vector, or for up to DPR_AXES_GROUP_UNITS elements; more if results are few. Returns 0 if groups do not suit
+ * the run. */
+static uint64_t lanes_of_result(const lists *all, const dpr_axes_plan *plan) {
     const dpr_axes_axis column = kept_axis(all, 0), *walk = &all->reduce[0];
-    const uint64_t each = plan->each;
-    uint64_t columns, rows;
-    if (all->reduced != 1 || each == 0 || each * all->element > LONGEST_ROW || walk->in < 0 || column.in < 0
+    if (column.extent.n > 1 && !is_nearer(walk, &column)) {
+        const uint64_t longest_column = has_units(all) ? SHORT_COLUMN : LONG_COLUMN;
+        const int all_threads = all->outputs >= all->blocks.others * DPR_AXES_THREADS;
+        return plan->each <= DPR_AXES_GROUP_UNITS || (plan->each <= longest_column && all_threads);
+    }
+    if (!plan->in_vectors && walk->in == (int64_t)all->element && plan->each >= LONG_ROW)
+        return 0;
+    const uint64_t group = power_from(divide_up(plan->units, plan->in_vectors ? 1 : DPR_AXES_GROUP_UNITS));
+    return group <= WARP ? spread(all, plan, group, least(power_from(plan->units), WARP)) : 0;
+}
+
+/* Divides the run into groups of lanes, if they suit it. */
+static int plan_groups(const lists *all, dpr_axes_plan *plan) {
+    const dpr_axes_axis column = kept_axis(all, 0), *walk = &all->reduce[0];
+    const uint64_t each = plan->each, in_vector = VECTOR_BYTES / all->element;
+    if (all->reduced != 1 || all->elements == 0 || each > WARP * most(in_vector, DPR_AXES_GROUP_UNITS)
         || all->base % all->element != 0)
         return 0;
-    plan->segments = 1;
-    if (!fit_piece(all, &columns, &rows)) {
-        if (!fit_segments(all, &columns, &rows))
-            return 0;
-        plan->segments = (uint32_t)each;
-    }
-    /* A small problem is divided among all blocks. */
-    const uint64_t smallest = most(divide_up(LEAST_STAGE, each * all->element), 1);
-    const uint64_t even = most(divide_up(outputs, blocks), smallest);
-    if (rows > 1)
-        rows = least(rows, divide_up(even, columns));
-    else
-        columns = least(columns, even);
-    plan->form = DPR_AXES_STAGES;
+    plan->in_vectors = walk->in == (int64_t)all->element && is_even(all, 0, 1, VECTOR_BYTES)
+                       && all->base % VECTOR_BYTES == 0 && each % in_vector == 0;
+    plan->units = (uint32_t)(plan->in_vectors ? each / in_vector : each);
+    const uint64_t group = lanes_of_result(all, plan);
+    if (group == 0)
+        return 0;
+    const uint64_t results = DPR_AXES_THREADS / group;
+    const uint64_t even = least(GROUP_RESULTS * results, most(divide_up(all->outputs, all->blocks.others), results));
+    const uint64_t columns = least(column.extent.n, even);
+    const uint64_t rows = columns < column.extent.n ? 1 : least(kept_axis(all, 1).extent.n, most(even / columns, 1));
+    plan->form = DPR_AXES_GROUPS;
+    plan->parts = 1;
+    for (uint64_t n = group; n > 1; n /= 2)
+        plan->log_group++;
     set_walk(all, 0, plan);
     set_tiles(all, &column, columns, rows, plan);
-    plan->parts = 1;
     plan->of_columns = rows > 1 ? (uint32_t)(((UINT64_C(1) << 32) + columns - 1) / columns) : 0;
-    plan->segment_pitch = (uint32_t)(divide_up(columns * all->element, VECTOR_BYTES) * VECTOR_BYTES + VECTOR_BYTES);
-    plan->in_vectors = plan->segments == 1 && walk->in == (int64_t)all->element && is_even(all, 0, 1, VECTOR_BYTES)
-                       && all->base % VECTOR_BYTES == 0 && each * all->element % VECTOR_BYTES == 0;
-    const uint64_t units = plan->in_vectors ? each * all->element / VECTOR_BYTES : each, results = columns * rows;
-    for (uint64_t n = 1; n < 32 && n < units && (2 * n * results <= DPR_AXES_THREADS || units > n * LANE_UNITS); n *= 2)
-        plan->log_group++;
+    plan->step = group_step(plan, results);
     return 1;
 }
 
@@ -273,18 +295,15 @@ static int plan_stages(const lists *all, uint64_t outputs, uint64_t blocks, dpr_
 static void take_vectors(lists *all, int may_have_edges, dpr_axes_plan *plan) {
     dpr_axes_axis *row = &all->reduce[all->reduced - 1];
     const uint64_t in_vector = VECTOR_BYTES / all->element;
-    const uint64_t head = (0 - all->base) % VECTOR_BYTES / all->element;
+    const int has_edges =
+        !is_even(all, 0, 1, VECTOR_BYTES) || all->base % VECTOR_BYTES > 0 || row->extent.n % in_vector > 0;
     if (row->in != (int64_t)all->element || row->weight != 1 || all->base % all->element != 0
-        || !is_even(all, 0, 1, VECTOR_BYTES) || row->extent.n < 4 * in_vector)
-        return;
-    const uint64_t tail = (row->extent.n - head) % in_vector;
-    if (head + tail > 0 && !may_have_edges)
+        || row->extent.n < 4 * in_vector || (has_edges && !may_have_edges))
         return;
     plan->form = DPR_AXES_VECTORS;
-    plan->head = (uint32_t)head;
-    plan->tail = (uint32_t)tail;
+    plan->has_edges = (uint32_t)has_edges;
     plan->row_length = row->extent.n;
-    *row = (dpr_axes_axis){divisor((row->extent.n - head) / in_vector), in_vector, VECTOR_BYTES, 0};
+    *row = (dpr_axes_axis){divisor(row->extent.n / in_vector), in_vector, VECTOR_BYTES, 0};
 }
 
 static void plan_rows(lists *all, int by_elements, dpr_axes_plan *plan) {
@@ -298,9 +317,13 @@ static void plan_rows(lists *all, int by_elements, dpr_axes_plan *plan) {
     set_walk(all, walks_inner ? inner : other, plan);
     const uint64_t units = all->reduce[inner].extent.n;
     const uint64_t fewest = by_elements ? 1 : plan->form == DPR_AXES_VECTORS ? 4 : 32;
-    const uint64_t of_lane = by_elements ? MEASURED_BY_LANE : IN_FLIGHT;
     const uint64_t total = plan->walk_axis.extent.n * plan->rest_extent;
+    uint64_t of_lane = by_elements ? MEASURED_BY_LANE : IN_FLIGHT;
     uint64_t slices = least(most(power_from(divide_up(total, of_lane)), fewest), DPR_AXES_THREADS);
+    if (!by_elements) {
+        slices = spread(all, plan, slices, least(total / least_units(all, plan), DPR_AXES_THREADS));
+        of_lane = least(of_lane, most(total / slices, 1));
+    }
     slices = most(least(slices, power_from(total)), 1);
     uint64_t walk, rest;
     if (walks_inner) {
@@ -324,29 +347,37 @@ static void plan_rows(lists *all, int by_elements, dpr_axes_plan *plan) {
 
 /* ---- Columns: lanes lie along the innermost kept axis ---- */
 
-/* Takes the innermost kept axis by words, if that is possible. */
-static void take_words(const lists *all, dpr_axes_axis *column, dpr_axes_plan *plan) {
-    const uint64_t in_word = all->element < 4 ? 4 / all->element : 1;
-    if (in_word == 1 || column->in != (int64_t)all->element || column->extent.n % in_word > 0 || all->base % 4 > 0
-        || !is_even(all, 1, 0, 4))
-        return;
-    plan->form = DPR_AXES_WORDS;
-    column->extent = divisor(column->extent.n / in_word);
-    column->in = 4;
+/* The least units along a tile, if there are enough. In wide tiles, fewer threads share a result. */
+static uint64_t narrowest(const lists *all, const dpr_axes_plan *plan) {
+    uint64_t units = NARROW;
+    while (plan->form == DPR_AXES_COLUMNS && units * unit_bytes(all, plan) > NARROW_BYTES
+           && all->outputs / plan->in_unit / units < ENOUGH_TILES)
+        units /= 2;
+    return units;
 }
 
-static void plan_columns(const lists *all, int by_elements, dpr_axes_plan *plan) {
+/* Takes the innermost kept axis by units of several results. */
+static void take_units(const lists *all, dpr_axes_axis *column, dpr_axes_plan *plan) {
+    plan->form = DPR_AXES_COLUMNS;
+    plan->in_unit = DPR_AXES_UNIT_RESULTS((uint32_t)all->element);
+    column->extent = divisor(column->extent.n / plan->in_unit);
+    column->in = (int64_t)(plan->in_unit * all->element);
+}
+
+static void plan_columns(lists *all, int by_elements, dpr_axes_plan *plan) {
     const int inner = all->reduced - 1, other = longest(all);
     const uint64_t length = all->reduce[inner].extent.n;
     const int walks_inner = length >= NARROW || length >= all->reduce[other].extent.n;
     dpr_axes_axis column = kept_axis(all, 0);
     plan->form = DPR_AXES_ELEMENTS;
-    if (!by_elements)
-        take_words(all, &column, plan);
+    if (!by_elements && has_units(all))
+        take_units(all, &column, plan);
     set_walk(all, walks_inner ? inner : other, plan);
     /* Few elements of a result are better read by few threads, and more results by a block. */
-    const uint64_t wanted = most(divide_up(plan->each, IN_FLIGHT), 1);
-    const uint64_t extent = most(column.extent.n, 1), narrow = least(extent, NARROW);
+    const uint64_t extent = most(column.extent.n, 1), narrow = least(extent, narrowest(all, plan));
+    uint64_t wanted = most(divide_up(plan->each, IN_FLIGHT), 1);
+    if (!by_elements)
+        wanted = spread(all, plan, wanted, plan->each / least_units(all, plan));
     const uint64_t wide = most(DPR_AXES_THREADS / least(wanted, DPR_AXES_THREADS / narrow), narrow);
     const uint64_t tiles = divide_up(extent, least(wide, extent));
     const uint64_t even = divide_up(divide_up(extent, tiles), SECTOR_UNITS) * SECTOR_UNITS;
@@ -363,21 +394,21 @@ static void plan_columns(const lists *all, int by_elements, dpr_axes_plan *plan)
     set_tiles(all, &column, columns, rows, plan);
 }
 
-void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan) {
+void dpr_axes_divide(const dpr_run *run, dpr_axes_blocks blocks, dpr_axes_plan *plan) {
     const int by_elements = dpr_ops[run->key.f.op].fused_only;
     lists all;
     list_axes(run, &all);
-    *plan = (dpr_axes_plan){.each = run->axes->each, .in_first = all.in_first, .out_first = all.out_first};
+    all.blocks = blocks;
+    *plan =
+        (dpr_axes_plan){.in_unit = 1, .each = run->axes->each, .in_first = all.in_first, .out_first = all.out_first};
     plan->other_count = all.kept > 2 ? all.kept - 2 : 0;
     const dpr_axes_axis column = kept_axis(&all, 0);
-    if (!by_elements && plan_stages(&all, run->axes->outputs, blocks, plan))
+    if (!by_elements && plan_groups(&all, plan))
         return;
-    if (column.extent.n == 1 || is_nearer(&all.reduce[all.reduced - 1], &column))
-        plan_rows(&all, by_elements, plan);
-    else
-        plan_columns(&all, by_elements, plan);
+    const int in_rows = column.extent.n == 1 || is_nearer(&all.reduce[all.reduced - 1], &column);
+    (in_rows ? plan_rows : plan_columns)(&all, by_elements, plan);
     plan->walk_lanes = divisor(plan->walk.count);
-    set_parts(plan, count_parts(plan, all.element, blocks));
+    set_parts(plan, by_elements ? IN_FLIGHT : least_units(&all, plan), count_parts(&all, plan));
 }
 
 /* Adds the axis to what lies between the first and the last element, in elements: `low` before the run's place, and

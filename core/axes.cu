@@ -1,11 +1,10 @@
-/* axes.tiles: reduces along axes. The form of the array decides how threads read it (axes.h). Results of few elements
- * go by way of shared memory, by a kernel of its own (axes_stages.cu). The operations of measures.cuh have kernels of
- * their own, too (axes_measures.cu). If there are few results, several blocks share each. */
-#include "axes.cuh"
-
+/* axes.tiles: reduces along axes. The form of the array decides how threads read it (axes.h), and there are kernels for
+ * neighbouring results (axes_columns.cu), for results of few elements (axes_groups.cu), and for the operations of
+ * measures.cuh (axes_measures.cu). If there are few results, several blocks share each. */
 #include "acc.h"
+#include "axes_forms.h"
 #include "axes_measures.h"
-#include "axes_stages.h"
+#include "axes_tiles.cuh"
 #include "cost.h"
 #include "family.cuh"
 
@@ -13,7 +12,7 @@ namespace dpr {
 namespace {
 
 struct tiles_family {
-    template <class M> static constexpr axes_entry entry() { return axes_kernel<M>; }
+    template <class M> static constexpr axes_entry entry() { return axes_kernel<M, 1>; }
 };
 
 using tiles_instances = instances<tiles_family, axes_entry>;
@@ -40,14 +39,12 @@ int value_bytes(const dpr_key *key) {
 }
 
 /* Shared memory of a block: a value for each result of each thread's unit. */
-int shared_bytes(const dpr_key *key) {
-    const int element = dpr_dtypes[key->f.dtype].size;
-    const int results = dpr_ops[key->f.op].fused_only || element >= 4 ? 1 : 4 / element;
-    return DPR_AXES_THREADS * value_bytes(key) * results;
+int shared_bytes(const dpr_key *key, int in_unit) {
+    return DPR_AXES_THREADS * value_bytes(key) * in_unit;
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {entry_of(key), DPR_AXES_THREADS, shared_bytes(key), 2, 0, nullptr};
+    return {entry_of(key), DPR_AXES_THREADS, shared_bytes(key, 1), 2, 0, nullptr};
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -59,14 +56,15 @@ dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency re
 }
 
 dpr_axes_plan plan_of(const dpr_run *run) {
+    const int of_columns = run->sms * dpr_axes_columns_blocks(&run->key);
     dpr_axes_plan plan;
-    dpr_axes_divide(run, static_cast<uint64_t>(run->limits.max_blocks), &plan);
+    dpr_axes_divide(run, {static_cast<uint64_t>(of_columns), static_cast<uint64_t>(run->limits.max_blocks)}, &plan);
     return plan;
 }
 
 size_t workspace_bytes(const dpr_run *run) {
     const dpr_axes_plan plan = plan_of(run);
-    const uint64_t results = dpr_axes_tile_results(&plan, dpr_dtypes[run->key.f.dtype].size);
+    const uint64_t results = dpr_axes_tile_results(&plan);
     return plan.parts > 1 ? static_cast<size_t>(plan.tiles.n * plan.parts * results
                                                 * static_cast<uint64_t>(value_bytes(&run->key)))
                           : 0;
@@ -87,9 +85,11 @@ int launch(const dpr_run *run) {
     launch.entry = entry_of(&run->key);
     launch.blocks = static_cast<unsigned>(items < most_blocks ? items : most_blocks);
     launch.threads = DPR_AXES_THREADS;
-    launch.shared_bytes = shared_bytes(&run->key);
-    if (args.plan.form == DPR_AXES_STAGES)
-        dpr_axes_stages(run, items, &launch);
+    launch.shared_bytes = shared_bytes(&run->key, static_cast<int>(args.plan.in_unit));
+    if (args.plan.form == DPR_AXES_GROUPS)
+        launch.entry = dpr_axes_groups(&run->key, args.plan.in_vectors);
+    else if (args.plan.form == DPR_AXES_COLUMNS)
+        launch.entry = dpr_axes_columns(&run->key);
     args.run = dpr_args_of(&launch, run);
     args.ahead = dpr_axes_find_block(run);
     if (args.ahead.bytes > most_ahead || !dpr_may_read_ahead(&launch, run, args.ahead.bytes))

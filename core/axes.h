@@ -12,17 +12,21 @@ extern "C" {
 enum {
     DPR_AXES_THREADS = 256,                   /* of every block */
     DPR_AXES_TICKETS = DPR_SCRATCH_BYTES / 4, /* tiles that several blocks may share: each has a ticket */
-    DPR_AXES_STAGE_BYTES = 12288,             /* of elements that a block copies to shared memory at a time */
+    DPR_AXES_GROUP_UNITS = 4,                 /* elements of a result that a lane of its group reads at a time */
     DPR_AXES_PART_BYTES = 8192                /* of the elements of a tile, that are worth a block of their own */
 };
 
 /* How threads read elements. */
 typedef enum dpr_axes_form {
     DPR_AXES_ELEMENTS, /* one by one */
-    DPR_AXES_WORDS,    /* four bytes at a time, of neighbouring results */
+    DPR_AXES_COLUMNS,  /* an element of each of several neighbouring results at a time */
     DPR_AXES_VECTORS,  /* 16 bytes at a time, of one result */
-    DPR_AXES_STAGES    /* by way of shared memory, for results of few elements */
+    DPR_AXES_GROUPS    /* results of few elements: each by a group of up to 32 lanes, which read elements or vectors */
 } dpr_axes_form;
+
+/* Neighbouring results of a unit of DPR_AXES_COLUMNS, for elements of so many bytes: as many as 16 bytes have elements,
+ * and 4 at most, because a thread has an accumulator for each. */
+#define DPR_AXES_UNIT_RESULTS(element) ((element) <= 4 ? 4 : 16 / (element))
 
 /* A divisor and (2^64 - 1) / divisor: kernels divide by multiplication. */
 typedef struct dpr_axes_divisor {
@@ -36,6 +40,13 @@ typedef struct dpr_axes_axis {
     int64_t in, out;
 } dpr_axes_axis;
 
+/* How a group of lanes goes from one of its results to the next: by so many columns of the tile, and by so many bytes
+ * in the array and in the results. Where this leads past the last of all columns, the wrap is added. */
+typedef struct dpr_axes_step {
+    uint32_t columns, all_columns;
+    int64_t in, out, wrap_in, wrap_out;
+} dpr_axes_step;
+
 /* A digit of a thread's number: thread / step % count. The two inverses are 2^16 / step and 2^16 / count, rounded up,
  * which are exact enough to divide numbers below 256. */
 typedef struct dpr_axes_lanes {
@@ -43,8 +54,8 @@ typedef struct dpr_axes_lanes {
 } dpr_axes_lanes;
 
 /* The division. A tile has the results of x.count neighbours along column_axis, times those of y.count neighbours along
- * row_axis; tiles go on along the other kept axes. A unit is what a thread reads at a time: an element, a word or a
- * vector.
+ * row_axis; tiles go on along the other kept axes. A unit is what a thread reads at a time: elements of in_unit
+ * neighbouring results, a vector of one, or an element.
  *
  * The elements of a result are divided among the threads that have its place in the tile, and among `parts` blocks,
  * which leave partial results in workspace. A thread walks along walk_axis, with several units in flight, for each
@@ -52,17 +63,18 @@ typedef struct dpr_axes_lanes {
 typedef struct dpr_axes_plan {
     uint32_t form;                    /* dpr_axes_form */
     uint32_t tile_columns, tile_rows; /* of a tile, in units and in indices */
+    uint32_t in_unit;                 /* COLUMNS: results; otherwise 1 */
     uint32_t walk_parts, parts;       /* of the walk; all */
-    uint32_t log_group;               /* STAGES: logarithm of the lanes of a result, to the base 2 */
-    uint32_t in_vectors;              /* STAGES: 1 if the elements of each result are whole vectors */
-    uint32_t of_columns;              /* STAGES: 2^32 / tile_columns, rounded up, if a tile has several rows */
-    uint32_t segments, segment_pitch; /* STAGES: pieces of the array that a tile is in, equally far apart: 1, or one for
-                                         each element of a result; bytes from one to the next in shared memory */
-    uint32_t head, tail;              /* VECTORS: elements of each row before the first vector and after the last */
+    uint32_t log_group;               /* GROUPS: logarithm of the lanes of a result, to the base 2 */
+    uint32_t in_vectors;              /* GROUPS: 1 if lanes read vectors, one of each result; 0: elements */
+    uint32_t units;                   /* GROUPS: vectors or elements of a result */
+    uint32_t of_columns;              /* GROUPS: 2^32 / tile_columns, rounded up, if a tile has several rows */
+    uint32_t has_edges;               /* VECTORS: 1 if rows may begin or end between the boundaries of vectors */
     int32_t other_count, rest_count;  /* axes of the list below: first those that are kept, then those of the rest */
     dpr_axes_lanes x, y, walk, rest, slice;          /* `slice` numbers the threads of a result */
     dpr_axes_divisor walk_lanes;                     /* walk.count */
     dpr_axes_divisor column_tiles, row_tiles, tiles; /* along the two axes; all */
+    dpr_axes_step step;                              /* GROUPS */
     uint64_t each, row_length;                       /* elements of a result; VECTORS: of a row */
     int64_t in_first, out_first; /* bytes from the places that the run has to those where all indices are 0 */
     dpr_axes_axis column_axis, row_axis, walk_axis;
@@ -85,16 +97,19 @@ typedef struct dpr_axes_args {
     uint32_t op;          /* the operation, a row of dpr_ops, for kernels that run several (axes_measures.h) */
 } dpr_axes_args;
 
-/* Divides a run for `blocks` blocks at a time. The form of operations that are FUSED (ops.def) is always
- * DPR_AXES_ELEMENTS. */
-void dpr_axes_divide(const dpr_run *run, uint64_t blocks, dpr_axes_plan *plan);
+/* How many blocks the device holds at a time: of the kernel for DPR_AXES_COLUMNS, and of those for other forms. */
+typedef struct dpr_axes_blocks {
+    uint64_t of_columns, others;
+} dpr_axes_blocks;
+
+/* Divides a run. The form of operations that are FUSED (ops.def) is always DPR_AXES_ELEMENTS. */
+void dpr_axes_divide(const dpr_run *run, dpr_axes_blocks blocks, dpr_axes_plan *plan);
 
 dpr_axes_block dpr_axes_find_block(const dpr_run *run);
 
 /* Results of a tile, counted up to its edge. */
-static inline uint64_t dpr_axes_tile_results(const dpr_axes_plan *plan, size_t element) {
-    const uint64_t in_unit = plan->form == DPR_AXES_WORDS ? 4 / element : 1;
-    return (uint64_t)plan->tile_columns * plan->tile_rows * in_unit;
+static inline uint64_t dpr_axes_tile_results(const dpr_axes_plan *plan) {
+    return (uint64_t)plan->tile_columns * plan->tile_rows * plan->in_unit;
 }
 
 #ifdef __cplusplus

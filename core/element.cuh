@@ -171,9 +171,9 @@ template <bool Least, dpr_dtype D> struct order {
 constexpr int vector_bytes = 16;
 
 /* The elements of one load, as 32-bit words: an array of bytes would take a register for each byte. */
-template <class T> struct alignas(vector_bytes) packet {
-    static constexpr int size = vector_bytes / sizeof(T);
-    static constexpr int words = vector_bytes / sizeof(uint32_t);
+template <class T, int Bytes = vector_bytes> struct alignas(Bytes) packet {
+    static constexpr int size = Bytes / sizeof(T);
+    static constexpr int words = Bytes / sizeof(uint32_t);
     uint32_t w[words];
 
     __device__ T operator[](int e) const {

@@ -82,49 +82,84 @@ static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-static void read_stage(scene *s, const tile *t) {
+/* A result of a group: its place, and its column in the tile. */
+typedef struct group_place {
+    read first;
+    uint32_t column;
+} group_place;
+
+static void go_on(const dpr_axes_step *step, group_place *at) {
+    at->first.in += step->in;
+    at->first.out += step->out;
+    at->column += step->columns;
+    if (at->column < step->all_columns)
+        return;
+    at->first.in += step->wrap_in;
+    at->first.out += step->wrap_out;
+    at->column -= step->all_columns;
+}
+
+/* What the lanes of a group read of one result. */
+static void read_of_group(scene *s, const read *first) {
+    const dpr_axes_plan *p = &s->plan;
+    const int64_t in_unit = p->in_vectors ? 16 / s->element : 1, distance = p->in_vectors ? 16 : p->walk_axis.in;
+    const uint32_t lanes = 1U << p->log_group;
+    EXPECT_TRUE(!p->in_vectors || (uintptr_t)first->in % 16 == (0 - (uintptr_t)s->run.in) % 16);
+    for (uint32_t lane = 0; lane < lanes; lane++)
+        for (uint32_t u = lane; u < p->units; u += lanes)
+            for (int64_t e = 0; e < in_unit; e++)
+                note(&s->planned, first->in + u * distance + e * s->element, first->out,
+                     u * (uint64_t)in_unit + (uint64_t)e);
+}
+
+static void read_groups(scene *s, const tile *t) {
     const dpr_axes_plan *p = &s->plan;
     const uint64_t columns = least(p->column_axis.extent.n - t->column, p->tile_columns),
                    rows = least(p->row_axis.extent.n - t->row, p->tile_rows);
-    const int64_t distance = p->segments == 1 ? p->walk_axis.in : (int64_t)p->segment_pitch;
-    for (uint64_t i = 0; i < columns * rows; i++) {
-        const uint64_t row = p->tile_rows > 1 ? i * p->of_columns >> 32 : 0, column = i - row * columns;
-        const int64_t offset = (int64_t)column * p->column_axis.in + (int64_t)row * p->row_axis.in;
-        EXPECT_TRUE(column < columns && row < rows);
-        EXPECT_TRUE(15 + offset + (int64_t)(p->each - 1) * distance + s->element <= DPR_AXES_STAGE_BYTES + 32);
-        for (uint64_t k = 0; k < p->each; k++)
-            note(&s->planned, t->first.in + offset + (int64_t)k * p->walk_axis.in,
-                 t->first.out + (int64_t)column * p->column_axis.out + (int64_t)row * p->row_axis.out, k);
+    const uint32_t groups = DPR_AXES_THREADS >> p->log_group;
+    for (uint32_t group = 0; group < groups; group++) {
+        const uint64_t row = p->tile_rows > 1 ? (uint64_t)group * p->of_columns >> 32 : 0;
+        group_place at = {t->first, (uint32_t)(group - row * p->tile_columns)};
+        EXPECT_TRUE(p->tile_rows == 1 || row == group / p->tile_columns);
+        add_along(&p->column_axis, 1, at.column, &at.first);
+        add_along(&p->row_axis, 1, row, &at.first);
+        for (uint64_t i = group; i < columns * rows; i += groups, go_on(&p->step, &at))
+            read_of_group(s, &at.first);
     }
 }
 
 /* What a thread reads of the row of a result that begins at `row`, in the walk's part `part`. */
 static void read_walk(scene *s, read row, uint64_t part, uint32_t lane, int64_t elements) {
     const dpr_axes_plan *p = &s->plan;
-    const uint64_t begin = part * p->walk_share, end = least(begin + p->walk_share, p->walk_axis.extent.n);
+    const uint64_t address = (uintptr_t)s->run.in + (uint64_t)row.in, in_vector = (uint64_t)(16 / s->element);
+    const uint64_t head = p->has_edges ? (0 - address) % 16 / (uint64_t)s->element : 0;
+    const uint64_t extent = p->has_edges ? (p->row_length - head) / in_vector : p->walk_axis.extent.n;
+    const uint64_t begin = part * p->walk_share, end = least(begin + p->walk_share, extent);
     for (uint64_t k = begin + lane; k < end; k += p->walk.count)
         for (int64_t e = 0; e < elements; e++)
-            note(&s->planned, row.in + (int64_t)k * p->walk_axis.in + (p->head + e) * s->element, row.out,
-                 row.index + k * p->walk_axis.weight + p->head + (uint64_t)e);
-    for (uint32_t i = lane; part == 0 && i < p->head + p->tail; i += p->walk.count) {
-        const uint64_t edge = i < p->head ? i : p->row_length - p->head - p->tail + i;
+            note(&s->planned, row.in + (int64_t)k * p->walk_axis.in + ((int64_t)head + e) * s->element, row.out,
+                 row.index + k * p->walk_axis.weight + head + (uint64_t)e);
+    if (!p->has_edges || part > 0)
+        return;
+    const uint64_t edges = p->row_length - extent * in_vector;
+    for (uint64_t i = lane; i < edges; i += p->walk.count) {
+        const uint64_t edge = i < head ? i : p->row_length - edges + i;
         note(&s->planned, row.in + (int64_t)edge * s->element, row.out, row.index + edge);
     }
 }
 
 static void read_part(scene *s, const tile *t, uint64_t part, uint32_t thread) {
     const dpr_axes_plan *p = &s->plan;
-    const int64_t of_word = p->form == DPR_AXES_WORDS ? 4 / s->element : 1,
-                  of_vector = p->form == DPR_AXES_VECTORS ? 16 / s->element : 1;
+    const int64_t of_unit = p->in_unit, of_vector = p->form == DPR_AXES_VECTORS ? 16 / s->element : 1;
     const uint32_t x = lane_of(p->x, thread), y = lane_of(p->y, thread);
     if (t->column + x >= p->column_axis.extent.n || t->row + y >= p->row_axis.extent.n)
         return;
     const uint64_t begin = part / p->walk_parts * p->rest_share, end = least(begin + p->rest_share, p->rest_extent);
-    for (int64_t e = 0; e < of_word; e++)
+    for (int64_t e = 0; e < of_unit; e++)
         for (uint64_t i = begin + lane_of(p->rest, thread); i < end; i += p->rest.count) {
             read row = {t->first.in + x * p->column_axis.in + y * p->row_axis.in + e * s->element,
-                        t->first.out + (int64_t)(t->column * (uint64_t)(of_word - 1)) * p->column_axis.out
-                            + (x * of_word + e) * p->column_axis.out + y * p->row_axis.out,
+                        t->first.out + (int64_t)(t->column * (uint64_t)(of_unit - 1)) * p->column_axis.out
+                            + (x * of_unit + e) * p->column_axis.out + y * p->row_axis.out,
                         0};
             add_along(p->axes + p->other_count, p->rest_count, i, &row);
             read_walk(s, row, part % p->walk_parts, lane_of(p->walk, thread), of_vector);
@@ -135,8 +170,8 @@ static void read_all(scene *s) {
     const dpr_axes_plan *p = &s->plan;
     for (uint64_t i = 0; i < p->tiles.n; i++) {
         const tile t = tile_at(p, i);
-        if (p->form == DPR_AXES_STAGES) {
-            read_stage(s, &t);
+        if (p->form == DPR_AXES_GROUPS) {
+            read_groups(s, &t);
             continue;
         }
         for (uint64_t part = 0; part < p->parts; part++)
@@ -168,10 +203,8 @@ static void check_limits(const scene *s) {
     const dpr_axes_plan *p = &s->plan;
     EXPECT_TRUE(p->parts == 1 || p->tiles.n <= DPR_AXES_TICKETS);
     EXPECT_TRUE(p->parts >= 1 && p->tiles.n >= 1);
-    if (p->form == DPR_AXES_STAGES) {
-        EXPECT_TRUE(p->log_group <= 5);
-        EXPECT_TRUE(p->segments == 1 || p->walk_axis.in % 16 == 0);
-        EXPECT_TRUE(p->segments == 1 || p->tile_columns * s->element + 16 <= (int64_t)p->segment_pitch);
+    if (p->form == DPR_AXES_GROUPS) {
+        EXPECT_TRUE(p->log_group <= 5 && (!p->in_vectors || p->units <= 1U << p->log_group));
         return;
     }
     EXPECT_EQ_U64(p->slice.count, p->walk.count * p->rest.count);
@@ -184,7 +217,7 @@ static void expect_divided(scene *s, uint64_t blocks) {
     reads *got = &s->planned, *wanted = &s->wanted;
     got->count = wanted->count = 0;
     s->run.axes = &s->layout;
-    dpr_axes_divide(&s->run, blocks, &s->plan);
+    dpr_axes_divide(&s->run, (dpr_axes_blocks){(blocks + 1) / 2, blocks}, &s->plan);
     check_limits(s);
     read_all(s);
     list_wanted(s);
@@ -265,7 +298,7 @@ static void choose_layout(scene *s, uint64_t most, uint64_t *seed) {
 
 TEST(AxesDivision, every_element_is_read_once) {
     static const dpr_dtype types[] = {DPR_U8, DPR_F16, DPR_F32, DPR_F64, DPR_C128};
-    int forms[4] = {0}, segments = 0, rows = 0, parts = 0, edges = 0;
+    int forms[4] = {0}, rows = 0, parts = 0, edges = 0;
     uint64_t seed = 20;
     scene s;
     start(&s);
@@ -278,14 +311,14 @@ TEST(AxesDivision, every_element_is_read_once) {
         choose_layout(&s, round % 20 == 0 ? 200000 : 10000, &seed);
         expect_divided(&s, UINT64_C(1) << data_below(&seed, 11));
         forms[s.plan.form]++;
-        segments += s.plan.segments > 1;
-        rows += s.plan.form == DPR_AXES_STAGES && s.plan.tile_rows > 1;
+        rows += s.plan.form == DPR_AXES_GROUPS && s.plan.tile_rows > 1;
         parts += s.plan.parts > 1;
-        edges += s.plan.head + s.plan.tail > 0;
+        edges += s.plan.has_edges > 0;
     }
     for (int form = 0; form < 4; form++)
         EXPECT_THAT(forms[form] > 10, "form %d was divided %d times", form, forms[form]);
-    EXPECT_TRUE(segments > 10 && rows > 10 && parts > 10 && edges > 10);
+    EXPECT_THAT(rows > 10 && parts > 10 && edges > 10, "%d divisions with rows, %d with parts, %d with edges", rows,
+                parts, edges);
     end(&s);
 }
 

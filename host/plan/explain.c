@@ -25,6 +25,7 @@ static dpr_run run_of(const dpr_choice_step *step, const explanation *of) {
     dpr_run run = *of->run;
     run.key = of->choice->key;
     run.limits = step->limits;
+    run.sms = of->choice->sms;
     return run;
 }
 
