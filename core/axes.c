@@ -7,18 +7,18 @@
 enum {
     VECTOR_BYTES = 16,
     WARP = 32,
-    GROUP_RESULTS = 16, /* results that a group has, if there are enough: what a block does first is spread on them */
+    GROUP_RESULTS = 16, /* results that a group has, if there are enough: what a block does first is spread over them */
     LONG_ROW = 64,      /* elements of a row that are not read one by one, if there are vectors between its edges */
     SHORT_COLUMN = 8,   /* elements of a column that one lane reads one by one although there are units, at most */
     LONG_COLUMN = 32,   /* the same where there are none; with more, sums of F32 would lose accuracy */
     IN_FLIGHT = 16,     /* units that a thread should have to read, if there are enough: loads in flight */
-    LANE_BYTES = 64,    /* the same in bytes, where otherwise threads of the device had nothing to do */
+    LANE_BYTES = 64,    /* the same in bytes, where threads of the device would have nothing to do */
     MEASURED_BY_LANE = 32, /* elements that a lane should read where merging lanes takes long (axes_measures.cu) */
     NARROW = 64,           /* columns of a tile at least, if there are enough: a warp reads whole lines of 128 bytes */
-    NARROW_BYTES = 256,    /* the same for units of several results, where there would be less than ENOUGH_TILES */
-    ENOUGH_TILES = 128,    /* with less, many blocks had to meet for each tile */
+    NARROW_BYTES = 256,    /* the same for units of several results, where there would be fewer than ENOUGH_TILES */
+    ENOUGH_TILES = 128,    /* with fewer, many blocks would have to meet for each */
     SECTOR_UNITS = 8,      /* widths of tiles are multiples of this */
-    ROUND_PARTS = 64,      /* DPR_AXES_PART_BYTES of each block that are worth another round of blocks */
+    ROUND_PARTS = 64,      /* DPR_AXES_PART_BYTES that each block must still have to read if another round shall pay */
     MOST_ROUNDS = 4,       /* the device reads faster while some blocks start as others end, but not with ever more */
     MOST_PARTIALS = 32768  /* partial results of a tile, which one block combines */
 };
@@ -119,6 +119,12 @@ static int is_even(const lists *all, int but_kept, int but_reduced, int64_t byte
     return even;
 }
 
+/* Whether lanes lie along the innermost reduced axis. */
+static int lies_in_rows(const lists *all) {
+    const dpr_axes_axis column = kept_axis(all, 0);
+    return column.extent.n == 1 || is_nearer(&all->reduce[all->reduced - 1], &column);
+}
+
 /* Whether neighbouring results can be read by units, and every thread of the device has one. */
 static int has_units(const lists *all) {
     const dpr_axes_axis column = kept_axis(all, 0);
@@ -198,7 +204,7 @@ static uint64_t count_parts(const lists *all, const dpr_axes_plan *plan) {
 /* Divides the elements of a result among `parts` blocks, or fewer, so that a thread has `of_thread` units. */
 static void set_parts(dpr_axes_plan *plan, uint64_t of_thread, uint64_t parts) {
     const uint64_t extent = plan->walk_axis.extent.n, count = plan->walk.count;
-    /* Blocks do not meet for less than IN_FLIGHT units of a thread. */
+    /* Blocks do not meet where a thread has less than 2 * IN_FLIGHT units of the walk. */
     const uint64_t walk_parts =
         extent < 2 * count * IN_FLIGHT ? 1 : least(parts, most(extent / (count * of_thread), 1));
     const uint64_t rest_parts = least(parts / walk_parts, most(plan->rest_extent / plan->rest.count, 1));
@@ -228,7 +234,7 @@ static int longest(const lists *all) {
     return at;
 }
 
-/* ---- Groups: results of few elements, from the array itself ---- */
+/* ---- Groups: results of few elements ---- */
 
 /* How a group goes on by `results` of the tile. */
 static dpr_axes_step group_step(const dpr_axes_plan *plan, uint64_t results) {
@@ -249,13 +255,12 @@ static dpr_axes_step group_step(const dpr_axes_plan *plan, uint64_t results) {
  * for each vector, or for up to DPR_AXES_GROUP_UNITS elements; more if results are few. Returns 0 if groups do not suit
  * the run. */
 static uint64_t lanes_of_result(const lists *all, const dpr_axes_plan *plan) {
-    const dpr_axes_axis column = kept_axis(all, 0), *walk = &all->reduce[0];
-    if (column.extent.n > 1 && !is_nearer(walk, &column)) {
+    if (!lies_in_rows(all)) {
         const uint64_t longest_column = has_units(all) ? SHORT_COLUMN : LONG_COLUMN;
         const int all_threads = all->outputs >= all->blocks.others * DPR_AXES_THREADS;
         return plan->each <= DPR_AXES_GROUP_UNITS || (plan->each <= longest_column && all_threads);
     }
-    if (!plan->in_vectors && walk->in == (int64_t)all->element && plan->each >= LONG_ROW)
+    if (!plan->in_vectors && all->reduce[0].in == (int64_t)all->element && plan->each >= LONG_ROW)
         return 0;
     const uint64_t group = power_from(divide_up(plan->units, plan->in_vectors ? 1 : DPR_AXES_GROUP_UNITS));
     return group <= WARP ? spread(all, plan, group, least(power_from(plan->units), WARP)) : 0;
@@ -268,15 +273,16 @@ static int plan_groups(const lists *all, dpr_axes_plan *plan) {
     if (all->reduced != 1 || all->elements == 0 || each > WARP * most(in_vector, DPR_AXES_GROUP_UNITS)
         || all->base % all->element != 0)
         return 0;
-    plan->in_vectors = walk->in == (int64_t)all->element && is_even(all, 0, 1, VECTOR_BYTES)
+    plan->in_vectors = lies_in_rows(all) && walk->in == (int64_t)all->element && is_even(all, 0, 1, VECTOR_BYTES)
                        && all->base % VECTOR_BYTES == 0 && each % in_vector == 0;
     plan->units = (uint32_t)(plan->in_vectors ? each / in_vector : each);
     const uint64_t group = lanes_of_result(all, plan);
     if (group == 0)
         return 0;
     const uint64_t results = DPR_AXES_THREADS / group;
-    const uint64_t even = least(GROUP_RESULTS * results, most(divide_up(all->outputs, all->blocks.others), results));
-    const uint64_t columns = least(column.extent.n, even);
+    const uint64_t even =
+        least(GROUP_RESULTS * results, most(divide_up(all->outputs, most(all->blocks.others, 1)), results));
+    const uint64_t columns = most(least(column.extent.n, even), 1);
     const uint64_t rows = columns < column.extent.n ? 1 : least(kept_axis(all, 1).extent.n, most(even / columns, 1));
     plan->form = DPR_AXES_GROUPS;
     plan->parts = 1;
@@ -284,7 +290,7 @@ static int plan_groups(const lists *all, dpr_axes_plan *plan) {
         plan->log_group++;
     set_walk(all, 0, plan);
     set_tiles(all, &column, columns, rows, plan);
-    plan->of_columns = rows > 1 ? (uint32_t)(((UINT64_C(1) << 32) + columns - 1) / columns) : 0;
+    plan->column_reciprocal = rows > 1 ? (uint32_t)(((UINT64_C(1) << 32) + columns - 1) / columns) : 0;
     plan->step = group_step(plan, results);
     return 1;
 }
@@ -402,11 +408,9 @@ void dpr_axes_divide(const dpr_run *run, dpr_axes_blocks blocks, dpr_axes_plan *
     *plan =
         (dpr_axes_plan){.in_unit = 1, .each = run->axes->each, .in_first = all.in_first, .out_first = all.out_first};
     plan->other_count = all.kept > 2 ? all.kept - 2 : 0;
-    const dpr_axes_axis column = kept_axis(&all, 0);
     if (!by_elements && plan_groups(&all, plan))
         return;
-    const int in_rows = column.extent.n == 1 || is_nearer(&all.reduce[all.reduced - 1], &column);
-    (in_rows ? plan_rows : plan_columns)(&all, by_elements, plan);
+    (lies_in_rows(&all) ? plan_rows : plan_columns)(&all, by_elements, plan);
     plan->walk_lanes = divisor(plan->walk.count);
     set_parts(plan, by_elements ? IN_FLIGHT : least_units(&all, plan), count_parts(&all, plan));
 }

@@ -44,7 +44,13 @@ int shared_bytes(const dpr_key *key, int in_unit) {
 }
 
 dpr_kernel kernel(const dpr_key *key) {
-    return {entry_of(key), DPR_AXES_THREADS, shared_bytes(key, 1), 2, 0, nullptr};
+    dpr_kernel kernel = {entry_of(key), DPR_AXES_THREADS, shared_bytes(key, 1), 2, 0, nullptr};
+    if (!dpr_ops[key->f.op].fused_only) {
+        kernel.others[0] = dpr_axes_columns(key);
+        kernel.others[1] = dpr_axes_groups(key, false);
+        kernel.others[2] = dpr_axes_groups(key, true);
+    }
+    return kernel;
 }
 
 dpr_launch_limits limits(const dpr_key *, const dpr_caps *caps, dpr_residency resident) {
@@ -86,10 +92,12 @@ int launch(const dpr_run *run) {
     launch.blocks = static_cast<unsigned>(items < most_blocks ? items : most_blocks);
     launch.threads = DPR_AXES_THREADS;
     launch.shared_bytes = shared_bytes(&run->key, static_cast<int>(args.plan.in_unit));
-    if (args.plan.form == DPR_AXES_GROUPS)
+    if (args.plan.form == DPR_AXES_GROUPS) {
         launch.entry = dpr_axes_groups(&run->key, args.plan.in_vectors);
-    else if (args.plan.form == DPR_AXES_COLUMNS)
+        launch.shared_bytes = 0;
+    } else if (args.plan.form == DPR_AXES_COLUMNS) {
         launch.entry = dpr_axes_columns(&run->key);
+    }
     args.run = dpr_args_of(&launch, run);
     args.ahead = dpr_axes_find_block(run);
     if (args.ahead.bytes > most_ahead || !dpr_may_read_ahead(&launch, run, args.ahead.bytes))

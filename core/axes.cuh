@@ -59,24 +59,11 @@ struct axes_tile {
         const axes_offset other = offset_along(p.axes, p.other_count, rows.q);
         in = static_cast<const char *>(args.run.in) + p.in_first + other.in
              + static_cast<int64_t>(column) * p.column_axis.in + static_cast<int64_t>(row) * p.row_axis.in;
-        out = static_cast<char *>(args.run.out) + p.out_first + other.out + static_cast<int64_t>(row) * p.row_axis.out;
-    }
-
-    /* The place of the first result. */
-    __device__ char *first_out(const dpr_axes_plan &p) const {
-        return out + static_cast<int64_t>(column) * p.column_axis.out;
+        out = static_cast<char *>(args.run.out) + p.out_first + other.out
+              + static_cast<int64_t>(column * p.in_unit) * p.column_axis.out
+              + static_cast<int64_t>(row) * p.row_axis.out;
     }
 };
-
-/* Columns and rows of a tile, counted up to the edge of the array. */
-__device__ inline unsigned columns_of(const dpr_axes_plan &p, const axes_tile &tile) {
-    const uint64_t left = p.column_axis.extent.n - tile.column;
-    return left < p.tile_columns ? static_cast<unsigned>(left) : p.tile_columns;
-}
-__device__ inline unsigned rows_of(const dpr_axes_plan &p, const axes_tile &tile) {
-    const uint64_t left = p.row_axis.extent.n - tile.row;
-    return left < p.tile_rows ? static_cast<unsigned>(left) : p.tile_rows;
-}
 
 __device__ inline unsigned lane_of(const dpr_axes_lanes &lanes) {
     const unsigned i = threadIdx.x * lanes.of_step >> 16;

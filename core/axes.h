@@ -1,5 +1,5 @@
-/* How a grid reduces an array along axes. The host divides the work, from the layout alone; the kernel (axes.cuh)
- * follows. Plain functions, so that the division is tested without a GPU. */
+/* How a grid reduces an array along axes. The host divides the work, from the layout alone, and the kernels follow it.
+ * Plain functions, so that the division is tested without a GPU. */
 #ifndef DPR_CORE_AXES_H
 #define DPR_CORE_AXES_H
 
@@ -24,8 +24,8 @@ typedef enum dpr_axes_form {
     DPR_AXES_GROUPS    /* results of few elements: each by a group of up to 32 lanes, which read elements or vectors */
 } dpr_axes_form;
 
-/* Neighbouring results of a unit of DPR_AXES_COLUMNS, for elements of so many bytes: as many as 16 bytes have elements,
- * and 4 at most, because a thread has an accumulator for each. */
+/* How many neighbouring results a unit of DPR_AXES_COLUMNS has, for elements of so many bytes: 16 bytes of them, but at
+ * most 4 results, because a thread has an accumulator for each. */
 #define DPR_AXES_UNIT_RESULTS(element) ((element) <= 4 ? 4 : 16 / (element))
 
 /* A divisor and (2^64 - 1) / divisor: kernels divide by multiplication. */
@@ -41,7 +41,8 @@ typedef struct dpr_axes_axis {
 } dpr_axes_axis;
 
 /* How a group of lanes goes from one of its results to the next: by so many columns of the tile, and by so many bytes
- * in the array and in the results. Where this leads past the last of all columns, the wrap is added. */
+ * in the array and in the results. Where this leads past `all_columns`, the wrap is added; if a tile has one row, it
+ * never does. */
 typedef struct dpr_axes_step {
     uint32_t columns, all_columns;
     int64_t in, out, wrap_in, wrap_out;
@@ -53,7 +54,7 @@ typedef struct dpr_axes_lanes {
     uint32_t count, step, of_count, of_step;
 } dpr_axes_lanes;
 
-/* The division. A tile has the results of x.count neighbours along column_axis, times those of y.count neighbours along
+/* The division. A tile has the results of tile_columns units along column_axis, times those of tile_rows indices along
  * row_axis; tiles go on along the other kept axes. A unit is what a thread reads at a time: elements of in_unit
  * neighbouring results, a vector of one, or an element.
  *
@@ -68,7 +69,7 @@ typedef struct dpr_axes_plan {
     uint32_t log_group;               /* GROUPS: logarithm of the lanes of a result, to the base 2 */
     uint32_t in_vectors;              /* GROUPS: 1 if lanes read vectors, one of each result; 0: elements */
     uint32_t units;                   /* GROUPS: vectors or elements of a result */
-    uint32_t of_columns;              /* GROUPS: 2^32 / tile_columns, rounded up, if a tile has several rows */
+    uint32_t column_reciprocal;       /* GROUPS: 2^32 / tile_columns, rounded up, if a tile has several rows */
     uint32_t has_edges;               /* VECTORS: 1 if rows may begin or end between the boundaries of vectors */
     int32_t other_count, rest_count;  /* axes of the list below: first those that are kept, then those of the rest */
     dpr_axes_lanes x, y, walk, rest, slice;          /* `slice` numbers the threads of a result */
@@ -89,7 +90,7 @@ typedef struct dpr_axes_block {
     uint64_t bytes; /* 0: with more room than the elements take, so there are gaps */
 } dpr_axes_block;
 
-/* The arguments of the kernel. */
+/* The arguments of the kernels. */
 typedef struct dpr_axes_args {
     dpr_kernel_args run;
     dpr_axes_plan plan;
@@ -97,7 +98,8 @@ typedef struct dpr_axes_args {
     uint32_t op;          /* the operation, a row of dpr_ops, for kernels that run several (axes_measures.h) */
 } dpr_axes_args;
 
-/* How many blocks the device holds at a time: of the kernel for DPR_AXES_COLUMNS, and of those for other forms. */
+/* How many blocks the device holds at a time: of the kernel for DPR_AXES_COLUMNS, and of the strategy's own, by which
+ * groups are divided, too. */
 typedef struct dpr_axes_blocks {
     uint64_t of_columns, others;
 } dpr_axes_blocks;

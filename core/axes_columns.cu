@@ -14,8 +14,9 @@ struct columns_blocks {
 
 struct columns_family {
     template <class M> static constexpr axes_entry entry() {
-        if constexpr (unit_results < M >> 1)
-            return axes_kernel<M, unit_results<M>>;
+        constexpr int results = unit_results<M>;
+        if constexpr (results > 1)
+            return axes_kernel<M, results>;
         else
             return nullptr;
     }

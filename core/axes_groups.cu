@@ -7,6 +7,16 @@
 namespace dpr {
 namespace {
 
+/* Columns and rows of a tile, counted up to the edge of the array. */
+__device__ unsigned columns_in(const dpr_axes_plan &p, const axes_tile &tile) {
+    const uint64_t left = p.column_axis.extent.n - tile.column;
+    return left < p.tile_columns ? static_cast<unsigned>(left) : p.tile_columns;
+}
+__device__ unsigned rows_in(const dpr_axes_plan &p, const axes_tile &tile) {
+    const uint64_t left = p.row_axis.extent.n - tile.row;
+    return left < p.tile_rows ? static_cast<unsigned>(left) : p.tile_rows;
+}
+
 /* A result: its first element, its place, and its column in the tile. */
 struct group_place {
     const char *in;
@@ -15,10 +25,10 @@ struct group_place {
 
     __device__ group_place() {}
     __device__ group_place(const dpr_axes_plan &p, const axes_tile &tile, unsigned number) {
-        const unsigned row = p.tile_rows > 1 ? __umulhi(number, p.of_columns) : 0;
+        const unsigned row = p.tile_rows > 1 ? __umulhi(number, p.column_reciprocal) : 0;
         column = number - row * p.tile_columns;
         in = tile.in + column * p.column_axis.in + row * p.row_axis.in;
-        out = tile.first_out(p) + column * p.column_axis.out + row * p.row_axis.out;
+        out = tile.out + column * p.column_axis.out + row * p.row_axis.out;
     }
 
     /* Goes on to the group's next result. */
@@ -67,7 +77,7 @@ template <class M, bool Vectors> struct axes_group {
         }
     }
 
-    /* Reads the lane's vector of the group's next results, of which there are `n`: up to `some` of them. */
+    /* Reads the lane's vector of each of the group's next results: of `some` of them, or of `n` if these are fewer. */
     __device__ void read_vectors(typename X::type (&x)[some], group_place &at, unsigned n) const {
         vector u[some];
 #pragma unroll
@@ -81,7 +91,7 @@ template <class M, bool Vectors> struct axes_group {
             x[r] = r < n && lane < p.units ? of_vector(u[r], lane * vector::size) : X::identity();
     }
 
-    /* The same by elements: number `lane`, `lane + group` ... of each result. */
+    /* The same by elements: number `lane`, `lane + group` ... of each result. `at` stays in lanes that have none. */
     __device__ void read_elements(typename X::type (&x)[some], group_place &at, unsigned n) const {
         using units = units_of_results<M, 1, DPR_AXES_GROUP_UNITS>;
         const int64_t step = p.walk_axis.in * (1 << p.log_group);
@@ -118,7 +128,7 @@ template <class M, bool Vectors> struct axes_group {
 
     /* Reduces the results of a tile. All threads of the block call it. */
     __device__ void reduce(const axes_tile &tile) const {
-        const unsigned results = columns_of(p, tile) * rows_of(p, tile), number = threadIdx.x >> p.log_group;
+        const unsigned results = columns_in(p, tile) * rows_in(p, tile), number = threadIdx.x >> p.log_group;
         /* How many results the group has whose first one is number `first`. */
         const auto of_group = [&](unsigned first) {
             return first < results ? ((results - 1 - first) >> (log_threads - p.log_group)) + 1 : 0;
@@ -127,7 +137,8 @@ template <class M, bool Vectors> struct axes_group {
         unsigned left = of_group(number);
         /* The first group of a warp has the most. */
 #pragma unroll 1
-        for (unsigned most = of_group(threadIdx.x / 32 * 32 >> p.log_group); most > 0;) {
+        for (unsigned most = of_group(threadIdx.x / 32 * 32 >> p.log_group); most > 0;
+             most = most > some ? most - some : 0) {
             typename X::type x[some];
             if constexpr (Vectors)
                 read_vectors(x, next, left);
@@ -146,7 +157,6 @@ template <class M, bool Vectors> struct axes_group {
                 written.go_on(p.step);
             }
             left = left > some ? left - some : 0;
-            most = most > some ? most - some : 0;
         }
     }
 };

@@ -34,7 +34,7 @@ template <class O> struct measure_thread {
         return dpr_acc_load(O::op, O::dtype, 1, w);
     }
 
-    /* Reads the thread's elements of one index of the rest, as axes_thread::read_walk() (axes.cuh) finds them. */
+    /* Reads the thread's elements of one index of the rest, as axes_thread::read_walk() (axes_tiles.cuh) finds them. */
     __device__ void read_walk(accumulation<O> &a, const char *first, unsigned part) const {
         constexpr unsigned some = 4; /* in flight */
         const uint64_t before = part * p.walk_share, begin = before + lane.walk(), extent = p.walk_axis.extent.n;
@@ -71,8 +71,8 @@ template <class O> struct measure_thread {
         return a.general();
     }
 
-    /* Combines the accumulators of the threads of each result, as combine_slices() (axes.cuh) does. The result is valid
-     * in the thread of slice 0. */
+    /* Combines the accumulators of the threads of each result, as combine_slices() (axes_tiles.cuh) does. The result is
+     * valid in the thread of slice 0. */
     __device__ void combine(dpr_acc &a) const {
         unsigned slice = lane.slice(), left = p.slice.count, step = p.slice.step;
         const unsigned lanes = left < 32 ? left : 32;
@@ -134,13 +134,11 @@ template <class O> struct measure_thread {
                 return;
         }
         if (exists && lane.slice() == 0)
-            write_measure<O>(args.run.init,
-                             tile.out + static_cast<int64_t>(tile.column + lane.x()) * p.column_axis.out
-                                 + lane.y() * p.row_axis.out,
-                             p.each, a);
+            write_measure<O>(args.run.init, tile.out + lane.x() * p.column_axis.out + lane.y() * p.row_axis.out, p.each,
+                             a);
     }
 
-    /* Each block does every gridDim.x-th part of a tile, as in axes_kernel (axes.cuh). */
+    /* Each block does every gridDim.x-th part of a tile, as in axes_kernel (axes_tiles.cuh). */
     __device__ void reduce_all(axes_tile &tile) const {
         const uint64_t items = p.tiles.n * p.parts;
 #pragma unroll 1

@@ -1,4 +1,4 @@
-/* The kernels of axes.tiles whose threads walk along a result's elements in the array itself: by vectors or elements of
+/* The kernels of axes.tiles whose threads walk along a result's elements: by vectors or elements of
  * one result (axes.cu), or by units of neighbouring results (axes_columns.cu). */
 #ifndef DPR_CORE_AXES_TILES_CUH
 #define DPR_CORE_AXES_TILES_CUH
@@ -41,7 +41,7 @@ __device__ void combine_slices(const dpr_axes_plan &p, unsigned slice, typename 
     }
 }
 
-/* ---- Tiles that are read from the array itself ---- */
+/* ---- Walking along results ---- */
 
 /* What a thread does, whose units have `R` results. */
 template <class M, int R> struct axes_thread {
@@ -186,8 +186,8 @@ template <class M, int R> struct axes_thread {
         return true;
     }
 
-    /* Does a part of a tile: item i is part i / tiles of tile i % tiles. The tile is in shared
-     * memory, so that it takes no registers. */
+    /* Does a part of a tile: item i is part i / tiles of tile i % tiles. The tile is in shared memory, so that it takes
+     * no registers. */
     __device__ void reduce(uint64_t item, unsigned part, const axes_tile &tile, unsigned char *shared) const {
         const unsigned x = lane.x(), y = lane.y();
         const bool exists = lane.slice() < p.slice.count && tile.column + x < p.column_axis.extent.n
@@ -215,8 +215,7 @@ template <class M, int R> struct axes_thread {
         }
         if (!exists || lane.slice() > 0)
             return;
-        char *out = tile.out + static_cast<int64_t>((tile.column + lane.x()) * R) * p.column_axis.out
-                    + lane.y() * p.row_axis.out;
+        char *out = tile.out + lane.x() * R * p.column_axis.out + lane.y() * p.row_axis.out;
         if constexpr (R == 1 && M::holds_index) {
             if (p.form == DPR_AXES_VECTORS)
                 v[0] = locate(v[0], first);

@@ -106,7 +106,7 @@ static void read_of_group(scene *s, const read *first) {
     const uint32_t lanes = 1U << p->log_group;
     EXPECT_TRUE(!p->in_vectors || (uintptr_t)first->in % 16 == (0 - (uintptr_t)s->run.in) % 16);
     for (uint32_t lane = 0; lane < lanes; lane++)
-        for (uint32_t u = lane; u < p->units; u += lanes)
+        for (uint32_t u = lane; u < p->units; u += p->in_vectors ? p->units : lanes)
             for (int64_t e = 0; e < in_unit; e++)
                 note(&s->planned, first->in + u * distance + e * s->element, first->out,
                      u * (uint64_t)in_unit + (uint64_t)e);
@@ -118,7 +118,7 @@ static void read_groups(scene *s, const tile *t) {
                    rows = least(p->row_axis.extent.n - t->row, p->tile_rows);
     const uint32_t groups = DPR_AXES_THREADS >> p->log_group;
     for (uint32_t group = 0; group < groups; group++) {
-        const uint64_t row = p->tile_rows > 1 ? (uint64_t)group * p->of_columns >> 32 : 0;
+        const uint64_t row = p->tile_rows > 1 ? (uint64_t)group * p->column_reciprocal >> 32 : 0;
         group_place at = {t->first, (uint32_t)(group - row * p->tile_columns)};
         EXPECT_TRUE(p->tile_rows == 1 || row == group / p->tile_columns);
         add_along(&p->column_axis, 1, at.column, &at.first);
@@ -276,7 +276,8 @@ static void choose_layout(scene *s, uint64_t most, uint64_t *seed) {
         dpr_axis *axis = kept ? &at->keep[at->kept++] : &at->reduce[at->reduced++];
         *axis = (dpr_axis){n, data_below(seed, 20) ? (back ? -in : in) : 0, kept ? (back ? -out : out) : 0};
         *(kept ? &at->outputs : &at->each) *= n;
-        in = in * (int64_t)n
+        const int overlaps = data_below(seed, 16) == 0; /* results share elements */
+        in = in * (int64_t)(overlaps ? 1 : n)
              + (gaps ? (int64_t)(data_below(seed, 2) ? data_below(seed, 9) : data_below(seed, 5) * 16) : 0);
         out = kept ? out * (int64_t)n + data_below(seed, 2) : out;
         left = left / n > 0 ? left / n : 1;
