@@ -240,3 +240,52 @@ TEST(GpuAxesCalls, sums_have_the_same_bits_in_each_run) {
     }
     close_scene(&s);
 }
+
+/* The first launch of each kernel is in a capture. As each test runs in a process of its own, no other has loaded it.
+ */
+TEST(GpuAxesCalls, plans_are_captured_before_they_run) {
+    static const struct {
+        uint64_t extents[2];
+        uint32_t reduced;
+    } shapes[] = {{{40000, 16}, 2}, {{80000, 7}, 2}, {{1200, 512}, 1}, {{5, 100001}, 2}};
+    enum { MOST = 640000 };
+    NEED_GPU();
+    dpr_ctx *ctx = NULL;
+    EXPECT_STATUS(DPR_OK, dpr_ctx_create(0, &ctx));
+    int32_t *ones = malloc(MOST * sizeof *ones);
+    int64_t *got = malloc(MOST * sizeof *got);
+    for (int i = 0; i < MOST; i++)
+        ones[i] = 1;
+    void *in = gpu_alloc(DPR_MEMORY_DEVICE, MOST * sizeof *ones),
+         *out = gpu_alloc(DPR_MEMORY_DEVICE, MOST * sizeof *got);
+    EXPECT_TRUE(gpu_copy(in, ones, MOST * sizeof *ones));
+    const dpr_stream stream = gpu_stream_create();
+    for (size_t k = 0; k < LENGTH(shapes) && !test_failed(); k++) {
+        const size_t reduced = shapes[k].reduced / 2, results = shapes[k].extents[1 - reduced];
+        dpr_axes axes = DPR_AXES_INIT;
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_plan *plan = NULL;
+        axes.dimensions = 2;
+        axes.extents = shapes[k].extents;
+        axes.reduced = shapes[k].reduced;
+        problem.op = DPR_SUM;
+        problem.dtype = DPR_I32;
+        problem.axes = &axes;
+        EXPECT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+        EXPECT_TRUE(gpu_capture_begin(stream));
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, out, stream));
+        gpu_graph *graph = gpu_capture_end(stream);
+        EXPECT_TRUE(gpu_graph_launch(graph, stream) && gpu_stream_wait(stream));
+        EXPECT_TRUE(gpu_copy(got, out, results * sizeof *got));
+        for (size_t i = 0; i < results && !test_failed(); i++)
+            EXPECT_EQ_I64((int64_t)shapes[k].extents[reduced], got[i]);
+        gpu_graph_destroy(graph);
+        dpr_plan_destroy(plan);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    gpu_free(DPR_MEMORY_DEVICE, out);
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+    free(ones);
+    free(got);
+    dpr_ctx_destroy(ctx);
+}
