@@ -1,5 +1,5 @@
-/* The kernels of axes.tiles whose threads walk along a result's elements: by vectors or elements of
- * one result (axes.cu), or by units of neighbouring results (axes_columns.cu). */
+/* The kernels of axes.tiles whose threads walk along a result's elements: by vectors or elements of one result
+ * (axes.cu), or by units of neighbouring results (axes_columns.cu). */
 #ifndef DPR_CORE_AXES_TILES_CUH
 #define DPR_CORE_AXES_TILES_CUH
 
@@ -16,7 +16,7 @@ __device__ void combine_slices(const dpr_axes_plan &p, unsigned slice, typename 
                                typename partial<M>::type *shared) {
     using X = partial<M>;
     unsigned left = p.slice.count, step = p.slice.step;
-    if (N == 1 && step == 1 && left % 32 == 0) {
+    if (N == 1 && step == 1 && left % 32 == 0) { /* whole warps, of which each thread has one value */
         x[0] = reduce_group<M>(x[0], 5);
         slice = slice % 32 == 0 ? slice / 32 : left;
         left /= 32;
