@@ -207,6 +207,7 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
     const unsigned warp = threadIdx.x / 32;
     if (warp == merge_warps) {
         tile_fetcher<M>(s, arrays, path, most).fetch_all();
+        __syncwarp();
     } else {
         const uint64_t kept = gridDim.x > 1 ? s.place[0].end : ~uint64_t{0};
         const unsigned at = reduce_part(s, args, numbers.size() == 8, kept);

@@ -82,7 +82,6 @@ template <class M, small_kind Kind> class small_worker {
     unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
     unsigned all = 0;   /* slices of all segments, or in the list */
     unsigned log_slice;
-    unsigned own_slice = 0; /* the next one of a segment that the block reduces itself */
 
     /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
      * yet to reduce it as a piece. */
@@ -480,11 +479,11 @@ template <class M, small_kind Kind> class small_worker {
         return has_more || passes;
     }
 
-    /* The next slice of the segment of entry `i` of the block's list, or the segment if it is not cut. */
-    __device__ piece long_one(unsigned round, unsigned i) const {
+    /* Slice `slice` of the segment of entry `i` of the block's list, or the segment if it is not cut. */
+    __device__ piece long_one(unsigned round, unsigned i, unsigned slice) const {
         const uint64_t segment = segment_with(round, shared.longs[i]);
         const segment_range r = range_of(segment);
-        return slice_of(segment, r, slices_of(r.count), own_slice, no_place);
+        return slice_of(segment, r, slices_of(r.count), slice, no_place);
     }
 
     /* The nearest entry of the list, from the block's first one on, or no_place. Sees whether the list has grown. */
@@ -525,10 +524,11 @@ template <class M, small_kind Kind> class small_worker {
         return false;
     }
 
+    /* Puts the next piece in the place of the last one. */
     __device__ bool next_of_many(unsigned round, piece &p) {
         if (team == 32) {
             if (next < shared.of_warps) {
-                p = long_one(round, next);
+                p = long_one(round, next, 0);
                 next += blockDim.x / 32;
                 return true;
             }
@@ -537,9 +537,9 @@ template <class M, small_kind Kind> class small_worker {
         }
         __syncthreads(); /* before of_warp is written again */
         if (next < shared.of_block) {
-            p = long_one(round, most_longs - 1 - next);
-            own_slice = p.slice + 1 < p.slices ? own_slice + 1 : 0;
-            next += own_slice == 0;
+            const bool goes_on = p.place == no_place && p.slice + 1 < p.slices;
+            p = long_one(round, most_longs - 1 - next, goes_on ? p.slice + 1 : 0);
+            next += p.slice + 1 == p.slices;
             return true;
         }
         return is_last(round) && takes_slice(p);
@@ -577,9 +577,13 @@ template <class M, small_kind Kind> class small_worker {
             if (!begin(round))
                 continue;
             piece p = {segment_of(round, threadIdx.x), own.first, static_cast<unsigned>(own.count), 1, 0, no_place};
+            /* There is one place that looks for a piece: warps without one of their own meet the others at the same
+             * barriers. */
 #pragma unroll 1
-            for (bool has_piece = has_own || next_of_many(round, p); has_piece; has_piece = next_of_many(round, p))
+            while (has_own || next_of_many(round, p)) {
                 reduce(p);
+                has_own = false;
+            }
             if (!is_last(round))
                 clear_lists();
         }

@@ -380,16 +380,17 @@ TEST(BenchResults, what_scatters_is_disturbed) {
     results_free(&r);
 }
 
-/* Whether a second measurement with spreads `one` and `other` replaces the first, whose spreads are 0.2 and 0.1. Row
- * `wrong` of the second is wrong (-1: none is). */
-static int takes_place(double one, double other, int wrong) {
+/* Whether `keep` has a second measurement with spreads `one` and `other` replace the first, whose spreads are 0.2 and
+ * 0.1. Row `wrong` of the second is wrong (-1: none is). */
+static int takes_place(void (*keep)(bench_results *r, size_t first, size_t n, size_t again), double one, double other,
+                       int wrong) {
     bench_results r = {.commit = ""};
     add_pair(&r, 0.2, 0.1);
     add_pair(&r, one, other);
     r.rows[2].us.median = r.rows[3].us.median = 1000; /* the second is slower, which must not matter */
     if (wrong >= 0)
         r.rows[2 + wrong].wrong = 1;
-    results_keep_calmer(&r, 0, 2, 2);
+    keep(&r, 0, 2, 2);
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_EQ_I64(r.rows[0].us.median == 1000, r.rows[1].us.median == 1000); /* both, or none */
     const int takes = r.rows[0].us.median == 1000;
@@ -431,9 +432,9 @@ TEST(BenchResults, what_has_become_usual_is_not_slow) {
 }
 
 TEST(BenchResults, the_calmer_visit_is_kept) {
-    EXPECT_TRUE(takes_place(0.01, 0.28, -1));
-    EXPECT_TRUE(!takes_place(0.01, 0.3, -1));
-    EXPECT_TRUE(takes_place(0.4, 0.4, 1)); /* what is wrong shows */
+    EXPECT_TRUE(takes_place(results_keep_calmer, 0.01, 0.28, -1));
+    EXPECT_TRUE(!takes_place(results_keep_calmer, 0.01, 0.3, -1));
+    EXPECT_TRUE(takes_place(results_keep_calmer, 0.4, 0.4, 1)); /* what is wrong shows */
     bench_results r = {.commit = ""};
     add_pair(&r, 0.2, 0.1);
     *results_add_row(&r) = row("a", 1, 2); /* the second visit was cut off */
@@ -456,6 +457,37 @@ TEST(BenchResults, the_calmer_visit_is_kept) {
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_EQ_I64(1, r.rows[1].wrong);
     results_free(&r);
+}
+
+TEST(BenchResults, the_second_visit_of_a_slow_choice_is_kept) {
+    EXPECT_TRUE(takes_place(results_keep_second, 0.4, 0.4, -1));
+    bench_results r = {.commit = ""};
+    add_pair(&r, 0.2, 0.1);
+    *results_add_row(&r) = row("a", 1, 2); /* cut off */
+    results_keep_second(&r, 0, 2, 2);
+    EXPECT_EQ_U64(2, r.row_count);
+    EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
+    add_pair(&r, 0, 0);
+    r.rows[3].verdict = BENCH_MORE;
+    results_keep_second(&r, 0, 2, 2);
+    EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
+    results_free(&r);
+}
+
+TEST(BenchResults, a_choice_seems_slow) {
+    bench_row rows[] = {row("a", 1, 100), row("b", 1, 100), row("cub", 1, 100)};
+    rows[2].strategy = NULL;
+    EXPECT_TRUE(!results_choice_seems_slow(rows, 3)); /* nothing is chosen */
+    rows[0].chosen = 1;
+    rows[0].us.median = 104.9;
+    EXPECT_TRUE(!results_choice_seems_slow(rows, 3));
+    rows[0].us.median = 105.1;
+    EXPECT_TRUE(results_choice_seems_slow(rows, 3));
+    rows[2].us.median = 90; /* another library's time is no reason to doubt the choice */
+    EXPECT_TRUE(!results_choice_seems_slow(rows, 3));
+    rows[2].us.median = 101;
+    rows[1].wrong = 1;
+    EXPECT_TRUE(!results_choice_seems_slow(rows, 3));
 }
 
 TEST(BenchResults, tables_are_of_rows_alike) {

@@ -57,7 +57,7 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"memory", "where the array lies; without it, in device memory, or for the CPU in pageable memory"},
         {"block", "threads a block, at most, as asked for; without it, the strategy has its own"},
         {"visit", "number of the measurement that the row is of: 1, or 2 to 4 if its case was measured again, because "
-                  "samples scattered"},
+                  "samples scattered or the choice took more than 5 % longer than the winner"},
         {"reference", "the best rates of a fixed piece of work, which was repeated during the measurement"},
         {NULL, NULL}};
     cJSON *object = cJSON_AddObjectToObject(out->document, "definitions");

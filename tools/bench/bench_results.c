@@ -132,12 +132,26 @@ static int is_complete(const bench_results *r, size_t from) {
     return 1;
 }
 
-void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again) {
+static void keep_later(bench_results *r, size_t first, size_t n, size_t again, int only_if_calmer) {
     const int is_whole = r->row_count - again == n;
-    const int is_calmer = is_whole && is_complete(r, again) && mean_spread(r, again, n) < mean_spread(r, first, n);
-    if (is_calmer || (is_whole && has_trouble(r, again, n)))
+    const int is_wanted =
+        is_whole && is_complete(r, again) && (!only_if_calmer || mean_spread(r, again, n) < mean_spread(r, first, n));
+    if (is_wanted || (is_whole && has_trouble(r, again, n)))
         memcpy(&r->rows[first], &r->rows[again], n * sizeof *r->rows);
     r->row_count = again;
+}
+
+void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again) {
+    keep_later(r, first, n, again, 1);
+}
+
+void results_keep_second(bench_results *r, size_t first, size_t n, size_t again) {
+    keep_later(r, first, n, again, 0);
+}
+
+int results_choice_seems_slow(const bench_row *rows, size_t n) {
+    bench_regret regret;
+    return results_regret(rows, n, &regret) && regret.winner->strategy && regret.fraction > 0.05;
 }
 
 /* Other programs disturb the reference of the CPU more than that of a GPU. */

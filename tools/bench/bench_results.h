@@ -116,6 +116,14 @@ int results_disturbed(const bench_results *r, size_t first, size_t n);
  * the measurement was not cut off, and none is doubtful. Removes the rows from `again` on in any case. */
 void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again);
 
+/* The same for a case whose choice seemed slow: the later rows take the place of the first also if they are not calmer,
+ * so that times that were only lucky do not count. */
+void results_keep_second(bench_results *r, size_t first, size_t n, size_t again);
+
+/* Whether the choice among n rows of one case takes more than 5 % longer than another strategy of dpr. It may only seem
+ * so: the quickest of many equal ones is the one that was lucky. */
+int results_choice_seems_slow(const bench_row *rows, size_t n);
+
 /* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */
 int results_regret(const bench_row *rows, size_t n, bench_regret *out);
 

@@ -332,7 +332,37 @@ static void make_data(bench_walk *w) {
         data_failed(w, status != DPR_OK ? dpr_status_text(status) : why);
 }
 
+/* Measures again the case whose n rows begin at `first`. `keeps` chooses which of its rows stay. */
+static void measure_again(bench_walk *w, size_t first, size_t n,
+                          void (*keeps)(bench_results *r, size_t first, size_t n, size_t again)) {
+    bench_results *r = w->results;
+    const size_t rows = r->row_count, omissions = r->omission_count;
+    w->at = r->rows[first].at;
+    show_progress(w);
+    make_data(w);
+    if (!r->ended)
+        measure(w);
+    w->done++;
+    keeps(r, first, n, rows);
+    r->omission_count = omissions;
+    if (!r->ended)
+        outfile_refresh(w->asked->file);
+}
+
+/* Measures the case whose rows begin at `first` a second time if its choice seems slow. At once, because graphs come
+ * before all else (go_to()). */
+static void confirm_regret(bench_walk *w, size_t first) {
+    const size_t n = w->results->row_count - first;
+    if (w->results->ended || n == 0 || !results_choice_seems_slow(w->results->rows + first, n))
+        return;
+    w->cases++;
+    w->visit = 2;
+    measure_again(w, first, n, results_keep_second);
+    w->visit = 1;
+}
+
 static void take_case(bench_walk *w) {
+    const size_t first = w->results->row_count;
     show_progress(w);
     end_if_over(w);
     if (!w->results->ended)
@@ -342,6 +372,7 @@ static void take_case(bench_walk *w) {
     else
         measure(w);
     w->done++;
+    confirm_regret(w, first);
     if (!w->results->ended)
         outfile_refresh(w->asked->file);
     if (w->after)
@@ -410,22 +441,6 @@ static int next_case(bench_walk *w, size_t *next) {
 
 /* ---- Once more -------------------------------------------------------------------------------------------------- */
 
-/* Measures again the case whose n rows begin at `first`. */
-static void measure_again(bench_walk *w, size_t first, size_t n) {
-    bench_results *r = w->results;
-    const size_t rows = r->row_count, omissions = r->omission_count;
-    w->at = r->rows[first].at;
-    show_progress(w);
-    make_data(w);
-    if (!r->ended)
-        measure(w);
-    w->done++;
-    results_keep_calmer(r, first, n, rows);
-    r->omission_count = omissions;
-    if (!r->ended)
-        outfile_refresh(w->asked->file);
-}
-
 /* Measures all disturbed cases again, while there is time. How many there were. */
 static size_t visit_disturbed(bench_walk *w) {
     bench_results *r = w->results;
@@ -436,7 +451,7 @@ static size_t visit_disturbed(bench_walk *w) {
     for (size_t i = 0, n; i < r->row_count && !r->ended && !is_over(w); i += n) {
         n = results_alike(r, i, 0);
         if (results_disturbed(r, i, n))
-            measure_again(w, i, n);
+            measure_again(w, i, n, results_keep_calmer);
     }
     return found;
 }
