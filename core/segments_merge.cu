@@ -118,25 +118,21 @@ __device__ void reduce_without_order(const dpr_segment_args &args, const segment
     }
 }
 
-/* Counts the block's arrival. Returns true in all threads of the one that comes last, and *unsorted: whether one has
- * found offsets without order. */
-template <class M> __device__ bool arrive(merge_shared<M> &s, const dpr_segment_args &args, bool *unsorted) {
+/* Counts the block's arrival. Returns true in all threads of the one that comes last. Then s.unsorted is, in thread 0,
+ * whether one has found offsets without order. */
+template <class M> __device__ bool arrive(merge_shared<M> &s, const dpr_segment_args &args) {
     auto *scratch = static_cast<unsigned *>(args.run.scratch); /* ticket; 1 if offsets have no order */
-    if (threadIdx.x == 0) {
-        s.last = gridDim.x == 1;
-        if (!s.last) {
-            if (s.unsorted)
-                cuda::atomic_ref<unsigned, cuda::thread_scope_device>(scratch[1]).store(1, cuda::memory_order_relaxed);
-            s.last = take_ticket(&scratch[0], gridDim.x);
-            if (s.last) {
-                s.unsorted = scratch[1] != 0;
-                scratch[0] = scratch[1] = 0;
-            }
+    bool is_last = gridDim.x == 1;
+    if (threadIdx.x == 0 && !is_last) {
+        if (s.unsorted)
+            cuda::atomic_ref<unsigned, cuda::thread_scope_device>(scratch[1]).store(1, cuda::memory_order_relaxed);
+        is_last = take_ticket(&scratch[0], gridDim.x);
+        if (is_last) {
+            s.unsorted = scratch[1] != 0;
+            scratch[0] = scratch[1] = 0;
         }
     }
-    __syncthreads();
-    *unsorted = s.unsorted;
-    return s.last;
+    return __syncthreads_or(is_last);
 }
 
 /* Leaves the block's record. One thread calls it, after the last tile. */
@@ -207,7 +203,6 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
     const unsigned warp = threadIdx.x / 32;
     if (warp == merge_warps) {
         tile_fetcher<M>(s, arrays, path, most).fetch_all();
-        __syncwarp();
     } else {
         const uint64_t kept = gridDim.x > 1 ? s.place[0].end : ~uint64_t{0};
         const unsigned at = reduce_part(s, args, numbers.size() == 8, kept);
@@ -215,10 +210,9 @@ template <class M> __device__ void reduce_by_merge_path(const dpr_segment_args &
             leave_record(s, args, at);
     }
     __syncthreads();
-    bool unsorted;
-    if (!arrive(s, args, &unsorted))
+    if (!arrive(s, args))
         return;
-    if (unsorted)
+    if (__syncthreads_or(threadIdx.x == 0 && s.unsorted))
         reduce_without_order<M>(args, numbers, segments);
     else if (gridDim.x > 1)
         join_blocks(s, args, numbers);

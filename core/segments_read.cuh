@@ -23,6 +23,9 @@ template <class M> class segment_reader {
 #pragma unroll
         for (unsigned k = 0; k < N; ++k)
             p[k] = k * step < left ? packs[k * step] : Pack();
+        /* Without this, the compiler moves loads to where they are used, behind others that are waited for. Lanes with
+         * fewer elements are not here. */
+        __syncwarp(__activemask());
         /* Chains of additions are short, so that few of them round. */
         constexpr unsigned chains = M::exchanges_lanes ? size : 1;
         typename R::type a[chains];

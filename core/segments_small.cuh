@@ -78,9 +78,8 @@ template <class M, small_kind Kind> class small_worker {
     const segment_reader<M> in;
     const uint64_t segments;
 
-    unsigned team = 32; /* threads that reduce the next piece together */
-    unsigned next = 0;  /* number of the next slice, or of the next segment in a list of the block */
-    unsigned all = 0;   /* slices of all segments, or in the list */
+    unsigned next = 0; /* number of the next slice, or of the next segment in the block's list */
+    unsigned all = 0;  /* slices of all segments, or in the list */
     unsigned log_slice;
 
     /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
@@ -180,33 +179,19 @@ template <class M, small_kind Kind> class small_worker {
 
     /* ---- Pieces ---- */
 
-    /* The value of the threads of a warp or of the block, valid in the first one. */
-    __device__ V merge(V x) const {
-        x = reduce_warp<M>(x);
-        if (team > 32) {
-            if (threadIdx.x % 32 == 0)
-                shared.of_warp[threadIdx.x / 32] = x;
-            __syncthreads();
-            if (threadIdx.x < 32)
-                x = reduce_warp<M>(threadIdx.x < team / 32 ? shared.of_warp[threadIdx.x] : X::identity());
-        }
-        return x;
-    }
-
     /* Reduces a piece. There is one place that merges, because the code is long. */
     __device__ void reduce(const piece &p) {
-        const unsigned lane = threadIdx.x & (team - 1);
-        V x = in.template read_vectors<ahead>(p.first, p.count, lane, team);
+        V x = in.template read_vectors<ahead>(p.first, p.count, threadIdx.x, blockDim.x);
 #pragma unroll 1
         for (bool is_whole = p.slices == 1;; is_whole = true) {
-            x = merge(x);
+            x = reduce_block<M>(x, shared.of_warp);
             if (is_whole)
                 break;
             if (!stores_last(p, x))
                 return;
             x = gather(p);
         }
-        if (lane == 0)
+        if (threadIdx.x == 0)
             write(p.segment, p.slices == 1 ? segment_range{p.first, p.count} : range_of(p.segment), x);
         if (!is_few() && threadIdx.x == 0 && p.place != no_place)
             settle(word + p.slices);
@@ -222,7 +207,6 @@ template <class M, small_kind Kind> class small_worker {
      * become longer. */
     __device__ void count_slices() {
         const unsigned lane = threadIdx.x % 32;
-        team = blockDim.x;
         next = blockIdx.x;
         own = range_of(lane);
 #pragma unroll 1
@@ -272,6 +256,15 @@ template <class M, small_kind Kind> class small_worker {
      * the answer waits for it. */
     __device__ uint64_t add_to_word(uint64_t n) const {
         return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n);
+    }
+
+    /* Tells other blocks that this one lists no more. Thread 0 calls it. The answer arrives while the thread goes on:
+     * the mask of lanes before it is 0, which the compiler does not know. Of atomics that add the same in all lanes it
+     * makes one, and distributes its answer at once. */
+    __device__ uint64_t pass() const {
+        unsigned lanes_before;
+        asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes_before));
+        return add_to_word(one_passed + lanes_before);
     }
 
     static __device__ uint64_t listed_in(uint64_t word) {
@@ -388,8 +381,6 @@ template <class M, small_kind Kind> class small_worker {
         const unsigned size = 1u << args.groups.log_size, lane = threadIdx.x & (size - 1);
         const uint64_t segment = segment_of(round, threadIdx.x);
         own = range_of(segment);
-        team = by_blocks() ? size : 32;
-        next = by_blocks() ? 0 : threadIdx.x / 32;
         const bool is_long = by_blocks() ? slices_of(own.count) > 1 : is_long_for_group();
         has_own = by_blocks() ? segment < segments && !is_long : size == 32 && is_long && own.count <= longest_of_warp;
         if (__any_sync(~0u, is_long && !has_own))
@@ -401,11 +392,9 @@ template <class M, small_kind Kind> class small_worker {
                 shared.missing = 1; /* a block without a segment looks for slices */
         }
         const bool has_more = __syncthreads_or(is_long);
-        /* Tells other blocks that this one lists no more. The answer has a variable of its own, so that it arrives
-         * while elements are read: the compiler waits for it where it is copied. */
-        uint64_t answer = 0;
+        uint64_t answer = 0; /* a variable of its own, because the compiler waits for it where it is copied */
         if (passes && threadIdx.x == 0)
-            answer = add_to_word(one_passed);
+            answer = pass();
         if (by_blocks()) {
             word = answer;
             return true;
@@ -440,8 +429,6 @@ template <class M, small_kind Kind> class small_worker {
             }
             most = max(most, static_cast<unsigned>(r[k].count));
         }
-        team = 32;
-        next = threadIdx.x / 32;
         if (__any_sync(~0u, longs != 0)) {
 #pragma unroll 1
             for (unsigned k = 0; k < n; ++k)
@@ -454,7 +441,7 @@ template <class M, small_kind Kind> class small_worker {
         const bool has_more = __syncthreads_or(longs != 0);
         uint64_t answer = 0;
         if (passes && threadIdx.x == 0)
-            answer = add_to_word(one_passed);
+            answer = pass();
         if (!passes) {
 #pragma unroll 1
             for (unsigned k = 0; k < n; ++k)
@@ -524,17 +511,27 @@ template <class M, small_kind Kind> class small_worker {
         return false;
     }
 
-    /* Puts the next piece in the place of the last one. */
-    __device__ bool next_of_many(unsigned round, piece &p) {
-        if (team == 32) {
-            if (next < shared.of_warps) {
-                p = long_one(round, next, 0);
-                next += blockDim.x / 32;
-                return true;
+    /* Each warp reduces its own segment, if it has yet to do that, and those that are listed for warps. */
+    __device__ void reduce_by_warps(unsigned round) {
+#pragma unroll 1
+        for (unsigned i = threadIdx.x / 32; has_own || i < shared.of_warps;) {
+            uint64_t segment = segment_of(round, threadIdx.x);
+            segment_range r = own;
+            if (!has_own) {
+                segment = segment_with(round, shared.longs[i]);
+                r = range_of(segment);
+                i += blockDim.x / 32;
             }
-            team = blockDim.x;
-            next = 0;
+            has_own = false;
+            const V x = reduce_warp<M>(
+                in.template read_vectors<ahead>(r.first, static_cast<unsigned>(r.count), threadIdx.x % 32, 32));
+            if (threadIdx.x % 32 == 0)
+                write(segment, r, x);
         }
+    }
+
+    /* Puts the block's next piece in the place of the last one. */
+    __device__ bool next_of_many(unsigned round, piece &p) {
         __syncthreads(); /* before of_warp is written again */
         if (next < shared.of_block) {
             const bool goes_on = p.place == no_place && p.slice + 1 < p.slices;
@@ -576,9 +573,10 @@ template <class M, small_kind Kind> class small_worker {
         for (unsigned round = 0; round * groups_of_grid() < segments; round += rounds()) {
             if (!begin(round))
                 continue;
+            if (!by_blocks())
+                reduce_by_warps(round);
+            next = 0;
             piece p = {segment_of(round, threadIdx.x), own.first, static_cast<unsigned>(own.count), 1, 0, no_place};
-            /* There is one place that looks for a piece: warps without one of their own meet the others at the same
-             * barriers. */
 #pragma unroll 1
             while (has_own || next_of_many(round, p)) {
                 reduce(p);

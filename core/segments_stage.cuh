@@ -107,7 +107,7 @@ template <class M> struct merge_shared {
     uint64_t full[merge_stages], empty[merge_stages];
     path_place place[merge_warps + 1]; /* where the block's first tiles begin and end, and where its part ends */
     unsigned tiles;                    /* of the block, at least one; valid when the first one has been fetched */
-    bool unsorted, last;
+    bool unsorted;
 
     /* Lets a stage be filled again when all warps of workers have called it, each after its last use of the stage. */
     __device__ void release(const void *of) {
