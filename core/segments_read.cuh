@@ -6,7 +6,9 @@
 
 namespace dpr {
 
-template <class M> class segment_reader {
+/* `Together`: the compiler keeps a lane's loads together. Otherwise it may move them to where they are used, behind
+ * others that are waited for; whether it does depends on the code around. */
+template <class M, bool Together = false> class segment_reader {
     using T = typename M::storage;
     using X = partial<M>;
     using R = running<M>;
@@ -23,9 +25,8 @@ template <class M> class segment_reader {
 #pragma unroll
         for (unsigned k = 0; k < N; ++k)
             p[k] = k * step < left ? packs[k * step] : Pack();
-        /* Without this, the compiler moves loads to where they are used, behind others that are waited for. Lanes with
-         * fewer elements are not here. */
-        __syncwarp(__activemask());
+        if constexpr (Together)
+            __syncwarp(__activemask()); /* lanes with fewer elements are not here */
         /* Chains of additions are short, so that few of them round. */
         constexpr unsigned chains = M::exchanges_lanes ? size : 1;
         typename R::type a[chains];

@@ -75,7 +75,7 @@ template <class M, small_kind Kind> class small_worker {
 
     const dpr_segment_args &args;
     small_shared<M> &shared;
-    const segment_reader<M> in;
+    const segment_reader<M, Kind != small_kind::few> in;
     const uint64_t segments;
 
     unsigned next = 0; /* number of the next slice, or of the next segment in the block's list */
