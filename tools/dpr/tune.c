@@ -32,8 +32,8 @@ static const cli_help help = {
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
     "Blocking calls that read pinned memory are measured on both the GPU and the CPU. For managed memory the\n"
     "planner uses the times of device memory. Times on the CPU are of calls. Unless --device names a GPU, sums of\n"
-    "f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads memory and how\n"
-    "long its threads take to begin; without them, predictions assume both.\n"
+    "f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads memory and\n"
+    "how long its threads take to begin; without them, predictions assume both.\n"
     "Caches are cold in all measurements. Numbers and times as in 'dpr bench', and what is disturbed is measured\n"
     "again as there.\n"
     "\n"
@@ -70,8 +70,8 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned memory;\n"
-         "2^4:2^24:x4 on the CPU)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^4:2^24:x4 of pinned memory\n"
+         "and on the CPU)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -273,7 +273,7 @@ static void put_figures(const dpr_machine *machine, bench_asked *asked) {
 
 static void put_counts(int part, axis_counts *out) {
     static const char *const of[PARTS] = {
-        [GPU_PART] = "2^8:2^28:x4", [PINNED_PART] = "2^8:2^24:x4", [CPU_PART] = "2^4:2^24:x4"};
+        [GPU_PART] = "2^8:2^28:x4", [CPU_PART] = "2^4:2^24:x4", [PINNED_PART] = "2^4:2^24:x4"};
     (void)axis_parse_counts(of[part], out);
 }
 
