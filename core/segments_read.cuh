@@ -26,7 +26,7 @@ template <class M, bool Together = false> class segment_reader {
         for (unsigned k = 0; k < N; ++k)
             p[k] = k * step < left ? packs[k * step] : Pack();
         if constexpr (Together)
-            __syncwarp(__activemask()); /* lanes with fewer elements are not here */
+            __syncwarp(__activemask()); /* no load moves behind it; lanes with fewer elements are not here */
         /* Chains of additions are short, so that few of them round. */
         constexpr unsigned chains = M::exchanges_lanes ? size : 1;
         typename R::type a[chains];

@@ -42,7 +42,7 @@ static_assert(values_of_few % largest_small == 0 && values_of_many % largest_sma
 static_assert(values_of_few + places_of_few * largest_small <= end_ticket * sizeof(unsigned));
 static_assert(values_of_many + list_room * largest_small <= end_ticket * sizeof(unsigned));
 
-/* What a block or a warp reduces: a segment, or one slice of it. */
+/* What a block reduces: a segment, or one slice of it. */
 struct piece {
     uint64_t segment, first;
     unsigned count;         /* elements, from `first` on */

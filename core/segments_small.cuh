@@ -82,8 +82,8 @@ template <class M, small_kind Kind> class small_worker {
     unsigned all = 0;  /* slices of all segments, or in the list */
     unsigned log_slice;
 
-    /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group has
-     * yet to reduce it as a piece. */
+    /* The segment of the lane, where segments are few, or of the thread's group. Of many ones, whether the group, a
+     * warp or the block, has yet to reduce it. */
     segment_range own = {0, 0};
     bool has_own = false;
 
@@ -258,9 +258,9 @@ template <class M, small_kind Kind> class small_worker {
         return atomicAdd(reinterpret_cast<unsigned long long *>(words()), n);
     }
 
-    /* Tells other blocks that this one lists no more. Thread 0 calls it. The answer arrives while the thread goes on:
-     * the mask of lanes before it is 0, which the compiler does not know. Of atomics that add the same in all lanes it
-     * makes one, and distributes its answer at once. */
+    /* Tells other blocks that this one lists no more. Thread 0 calls it, so the mask of lanes before it is 0, which the
+     * compiler does not know. Of atomics that add the same in all lanes the compiler makes one, and distributes the
+     * answer at once, which waits; so the answer arrives while the thread goes on. */
     __device__ uint64_t pass() const {
         unsigned lanes_before;
         asm("mov.u32 %0, %%lanemask_lt;" : "=r"(lanes_before));
@@ -530,7 +530,7 @@ template <class M, small_kind Kind> class small_worker {
         }
     }
 
-    /* Puts the block's next piece in the place of the last one. */
+    /* Replaces `p`, the block's last piece, by its next one. Slices of one segment follow each other. */
     __device__ bool next_of_many(unsigned round, piece &p) {
         __syncthreads(); /* before of_warp is written again */
         if (next < shared.of_block) {

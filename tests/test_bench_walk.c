@@ -153,7 +153,7 @@ TEST(BenchWalk, what_scatters_is_measured_again) {
     ASSERT_EQ_U64(2, r.row_count);
     EXPECT_TRUE(results_right(&r.rows[0]) && results_right(&r.rows[1]));
     EXPECT_EQ_I64(r.rows[0].visit, r.rows[1].visit);
-    EXPECT_TRUE(r.rows[0].visit >= 1 && r.rows[0].visit <= p.prepared);
+    EXPECT_TRUE(r.rows[0].visit == 1 || (r.rows[0].visit >= 3 && r.rows[0].visit <= p.prepared + 1));
     EXPECT_TRUE(!r.ended);
     results_free(&r);
     p = (pair){.call = call_that_scatters, .accuracy = 0.03, .stops_at = 2};

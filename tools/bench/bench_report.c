@@ -56,8 +56,8 @@ static void define(report_out *out, const bench_definition *definitions) {
         {"spread", "distance of the 10 % and 90 % quantiles over the median"},
         {"memory", "where the array lies; without it, in device memory, or for the CPU in pageable memory"},
         {"block", "threads a block, at most, as asked for; without it, the strategy has its own"},
-        {"visit", "number of the measurement that the row is of: 1, or 2 to 4 if its case was measured again, because "
-                  "samples scattered or the choice took more than 5 % longer than the winner"},
+        {"visit", "1: of the first measurement of the case; 2: of the one right after it, because the choice took more "
+                  "than 5 % longer than the winner; 3 to 5: of a later one, because samples scattered"},
         {"reference", "the best rates of a fixed piece of work, which was repeated during the measurement"},
         {NULL, NULL}};
     cJSON *object = cJSON_AddObjectToObject(out->document, "definitions");

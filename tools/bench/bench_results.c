@@ -149,9 +149,10 @@ void results_keep_second(bench_results *r, size_t first, size_t n, size_t again)
     keep_later(r, first, n, again, 0);
 }
 
-int results_choice_seems_slow(const bench_row *rows, size_t n) {
+int results_choice_seems_slow(const bench_results *r, size_t first, size_t n) {
     bench_regret regret;
-    return results_regret(rows, n, &regret) && regret.winner->strategy && regret.fraction > 0.05;
+    return !has_trouble(r, first, n) && results_regret(r->rows + first, n, &regret) && regret.winner->strategy
+           && regret.fraction > 0.05;
 }
 
 /* Other programs disturb the reference of the CPU more than that of a GPU. */

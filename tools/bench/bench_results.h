@@ -37,7 +37,9 @@ typedef struct bench_row {
     bench_verdict verdict;
     char why[256]; /* when it failed or cannot run */
     bench_kernels kernels;
-    int visit; /* number of the measurement: 1, or more if the case was disturbed (results_disturbed()) */
+    int visit; /* 1: of the first measurement of the case; 2: of the one right after it, because the choice seemed slow
+                  (results_choice_seems_slow()); 3 to 5: of a later one, because it was disturbed (results_disturbed())
+                */
     int calls, late;
     long checked, wrong;
     double slowdown;
@@ -120,9 +122,9 @@ void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again)
  * so that times that were only lucky do not count. */
 void results_keep_second(bench_results *r, size_t first, size_t n, size_t again);
 
-/* Whether the choice among n rows of one case takes more than 5 % longer than another strategy of dpr. It may only seem
- * so: the quickest of many equal ones is the one that was lucky. */
-int results_choice_seems_slow(const bench_row *rows, size_t n);
+/* Whether the choice among the n rows from `first` on, which are of one case and right, takes more than 5 % longer than
+ * another strategy of dpr. It may only seem so: the quickest of many equal ones is the one that was lucky. */
+int results_choice_seems_slow(const bench_results *r, size_t first, size_t n);
 
 /* Compares them among n rows of one case. 1; 0 if no choice was measured, or no result is right. */
 int results_regret(const bench_row *rows, size_t n, bench_regret *out);

@@ -349,14 +349,18 @@ static void measure_again(bench_walk *w, size_t first, size_t n,
         outfile_refresh(w->asked->file);
 }
 
+/* What bench_row.visit is: of cases whose choice seemed slow, and of the last time that disturbed cases are measured.
+ */
+enum { VISIT_OF_SLOW_CHOICES = 2, LAST_VISIT = 5 };
+
 /* Measures the case whose rows begin at `first` a second time if its choice seems slow. At once, because graphs come
  * before all else (go_to()). */
 static void confirm_regret(bench_walk *w, size_t first) {
     const size_t n = w->results->row_count - first;
-    if (w->results->ended || n == 0 || !results_choice_seems_slow(w->results->rows + first, n))
+    if (w->results->ended || is_over(w) || n == 0 || !results_choice_seems_slow(w->results, first, n))
         return;
     w->cases++;
-    w->visit = 2;
+    w->visit = VISIT_OF_SLOW_CHOICES;
     measure_again(w, first, n, results_keep_second);
     w->visit = 1;
 }
@@ -530,8 +534,6 @@ static int leave_all_out(bench_walk *w) {
     return w->code;
 }
 
-enum { MOST_VISITS = 4 }; /* of a case that is disturbed each time */
-
 int walk_run(bench_walk *w) {
     char why[BENCH_WHY] = "";
     const int code = check_sets(w->asked);
@@ -552,9 +554,10 @@ int walk_run(bench_walk *w) {
     for (size_t next = 0; next_case(w, &next);)
         take_case(w);
     set_end(w, fmin(w->asked->budget, 2 * elapsed(w)));
+    w->visit = VISIT_OF_SLOW_CHOICES;
     do
         w->visit++;
-    while (w->visit <= MOST_VISITS && !w->results->ended && visit_disturbed(w) > 0);
+    while (w->visit <= LAST_VISIT && !w->results->ended && visit_disturbed(w) > 0);
     progress_clear();
     if (asked_stopped(w->asked))
         end(w, "interrupted");

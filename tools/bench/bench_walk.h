@@ -27,7 +27,7 @@ struct bench_walk {
     /* Is told of a strategy that cannot run a case with many results, which no plan is asked for. NULL: that is a
      * failure. */
     void (*unable)(bench_walk *w, const char *strategy, const char *why);
-    /* Is told that a case has been measured for the first time. NULL: nobody is. */
+    /* Is told that a case has been measured for the first time, or twice if its choice seemed slow. NULL: nobody is. */
     void (*after)(bench_walk *w);
     void *user;
     int without_launches; /* 1: no empty launches take turns with the subjects, so rows have no steady times */
@@ -50,7 +50,7 @@ struct bench_walk {
     bench_timer *timer;
     bench_outcome *outcomes; /* BENCH_SUBJECTS of them */
     size_t cases, done;
-    int visit;                  /* number of the pass: 1 has all cases, later ones the disturbed cases */
+    int visit;                  /* as in bench_row */
     size_t most;                /* bytes that may fit the device */
     double began, most_seconds; /* when the first case began, and how long all may take */
     int code;
@@ -79,8 +79,9 @@ bench_caller *walk_add(bench_walk *w, const char *strategy, int as_asked, char w
 /* Adds a row that says why a strategy cannot run the case. */
 void walk_refuse(bench_walk *w, const char *strategy, const char *why);
 
-/* Measures all cases, and disturbed ones (results_disturbed()) up to three times more, within the budget and at most as
- * long as the first pass took. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
+/* Measures all cases, those whose choice seems slow (results_choice_seems_slow()) a second time, and in the end
+ * disturbed ones (results_disturbed()) up to three times more, within the budget and at most as long as the first pass
+ * took. What is measured when asked->stop becomes not 0, or the budget is spent, holds. CLI_OK;
  * CLI_FAILED after a message, if the device could not be used or failed later, or if a subject failed or gave a wrong
  * result; CLI_USAGE after a message, if there is no case. */
 int walk_run(bench_walk *w);

@@ -42,7 +42,7 @@ static const cli_help help = {
     "130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129 after SIGHUP, all of which save what was measured.\n"};
 
 /* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
- * whatever is asked for; the GPU with device memory, the CPU, and the GPU with pinned memory. */
+ * whatever is asked for; the GPU with device memory; the CPU; and pinned memory, in blocking calls by both. */
 enum { FIGURES_PART, GPU_PART, CPU_PART, PINNED_PART, PARTS };
 
 typedef struct tuning {
@@ -184,6 +184,11 @@ static dpr_status learn(const bench_walk *w, const bench_row *row) {
     for (const dpr_memory *memory = kinds_of(w); *memory != DPR_MEMORY_AUTO && status == DPR_OK; memory++) {
         dpr_options options;
         const dpr_problem problem = problem_of(&row->at, row->strategy, *memory, &options);
+        double seconds;
+        /* What the CPU takes for pinned memory next to a GPU stays. */
+        if (kinds_of(w)[0] == DPR_MEMORY_HOST && *memory == DPR_MEMORY_PINNED
+            && dpr_wisdom_find(dpr_ctx_machine(w->ctx), &problem, 0, &seconds) == DPR_OK)
+            continue;
         status =
             dpr_wisdom_add(dpr_ctx_machine(w->ctx), &problem, row->at.mode != BENCH_BLOCKING, 1e-6 * row->us.median);
         if (status == DPR_ERR_STRATEGY_UNABLE && memory != kinds_of(w))
