@@ -37,9 +37,8 @@ typedef struct bench_row {
     bench_verdict verdict;
     char why[256]; /* when it failed or cannot run */
     bench_kernels kernels;
-    int visit; /* 1: of the first measurement of the case; 2: of the one right after it, because the choice seemed slow
-                  (results_choice_seems_slow()); 3 to 5: of a later one, because it was disturbed (results_disturbed())
-                */
+    int visit; /* 1: of the first measurement of the case; 2: of the one right after it (results_choice_seems_slow());
+                  3 to 5: of a later one (results_disturbed()) */
     int calls, late;
     long checked, wrong;
     double slowdown;

@@ -349,8 +349,7 @@ static void measure_again(bench_walk *w, size_t first, size_t n,
         outfile_refresh(w->asked->file);
 }
 
-/* What bench_row.visit is: of cases whose choice seemed slow, and of the last time that disturbed cases are measured.
- */
+/* bench_row.visit of choices that seemed slow, and of the last time that disturbed cases are measured. */
 enum { VISIT_OF_SLOW_CHOICES = 2, LAST_VISIT = 5 };
 
 /* Measures the case whose rows begin at `first` a second time if its choice seems slow. At once, because graphs come
