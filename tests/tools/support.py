@@ -116,7 +116,10 @@ class ToolTest(unittest.TestCase):
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="dpr-test-")
-        self.addCleanup(shutil.rmtree, self.folder)
+        self.addCleanup(self.remove_folder)
+
+    def remove_folder(self):
+        shutil.rmtree(self.folder)
 
     def file(self, name, data):
         path = os.path.join(self.folder, name)

@@ -154,6 +154,15 @@ def colours(png):
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
 class Browser(Report):
+    def remove_folder(self):
+        """A process of the browser may still write there when the browser has ended."""
+        for _ in range(50):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not os.path.exists(self.folder):
+                return
+            time.sleep(0.1)
+        self.fail(f"{self.folder} is still written to")
+
     def browse(self, out, script="", *flags):
         """The page's document as the browser has it, and its messages."""
         # The policy allows no other script, so the page for this test names this one, too.
