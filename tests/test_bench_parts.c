@@ -380,17 +380,16 @@ TEST(BenchResults, what_scatters_is_disturbed) {
     results_free(&r);
 }
 
-/* Whether `keep` has a second measurement with spreads `one` and `other` replace the first, whose spreads are 0.2 and
- * 0.1. Row `wrong` of the second is wrong (-1: none is). */
-static int takes_place(void (*keep)(bench_results *r, size_t first, size_t n, size_t again), double one, double other,
-                       int wrong) {
+/* Whether a second measurement with spreads `one` and `other` replaces the first, whose spreads are 0.2 and 0.1. Row
+ * `wrong` of the second is wrong (-1: none is). */
+static int takes_place(int only_if_calmer, double one, double other, int wrong) {
     bench_results r = {.commit = ""};
     add_pair(&r, 0.2, 0.1);
     add_pair(&r, one, other);
     r.rows[2].us.median = r.rows[3].us.median = 1000; /* the second is slower, which must not matter */
     if (wrong >= 0)
         r.rows[2 + wrong].wrong = 1;
-    keep(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, only_if_calmer);
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_EQ_I64(r.rows[0].us.median == 1000, r.rows[1].us.median == 1000); /* both, or none */
     const int takes = r.rows[0].us.median == 1000;
@@ -432,44 +431,44 @@ TEST(BenchResults, what_has_become_usual_is_not_slow) {
 }
 
 TEST(BenchResults, the_calmer_visit_is_kept) {
-    EXPECT_TRUE(takes_place(results_keep_calmer, 0.01, 0.28, -1));
-    EXPECT_TRUE(!takes_place(results_keep_calmer, 0.01, 0.3, -1));
-    EXPECT_TRUE(takes_place(results_keep_calmer, 0.4, 0.4, 1)); /* what is wrong shows */
+    EXPECT_TRUE(takes_place(1, 0.01, 0.28, -1));
+    EXPECT_TRUE(!takes_place(1, 0.01, 0.3, -1));
+    EXPECT_TRUE(takes_place(1, 0.4, 0.4, 1)); /* what is wrong shows */
     bench_results r = {.commit = ""};
     add_pair(&r, 0.2, 0.1);
     *results_add_row(&r) = row("a", 1, 2); /* the second visit was cut off */
-    results_keep_calmer(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, 1);
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
     add_pair(&r, 0, 0); /* so was this, after a sample of each row */
     r.rows[3].verdict = BENCH_MORE;
-    results_keep_calmer(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, 1);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
     add_pair(&r, 0, 0);
     r.rows[2].slowdown = 0.5; /* the machine was slower */
-    results_keep_calmer(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, 1);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
     add_pair(&r, 0, 0);
     r.rows[2].slowdown = 0.5;
     r.rows[2].verdict = BENCH_MORE;
     r.rows[3].wrong = 1; /* a wrong result is kept although the measurement was cut off */
-    results_keep_calmer(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, 1);
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_EQ_I64(1, r.rows[1].wrong);
     results_free(&r);
 }
 
 TEST(BenchResults, the_second_visit_of_a_slow_choice_is_kept) {
-    EXPECT_TRUE(takes_place(results_keep_second, 0.4, 0.4, -1));
+    EXPECT_TRUE(takes_place(0, 0.4, 0.4, -1));
     bench_results r = {.commit = ""};
     add_pair(&r, 0.2, 0.1);
     *results_add_row(&r) = row("a", 1, 2); /* cut off */
-    results_keep_second(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, 0);
     EXPECT_EQ_U64(2, r.row_count);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
     add_pair(&r, 0, 0);
     r.rows[3].verdict = BENCH_MORE;
-    results_keep_second(&r, 0, 2, 2);
+    results_keep_later(&r, 0, 2, 2, 0);
     EXPECT_NEAR_F64(0.2, r.rows[0].us.spread, 0);
     results_free(&r);
 }

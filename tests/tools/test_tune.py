@@ -70,11 +70,9 @@ class Tune(ToolTest):
         for _ in range(10):  # times of a busy machine are left out
             self.good(*args, env=self.env)
             times = re.findall(r"^time flat\.block sum f32 (\S+ \S+) array 1024:", self.text(), re.M)
-            if len(times) == 6:
+            if len(times) == 5:
                 break
-        self.assertEqual(sorted(times), ["device call", "device stream", "managed call", "managed stream", "pinned call",
-                                         "pinned stream"])
-        self.assertRegex(self.text(), r"\ntime cpu\.simd sum f32 pinned call array 1024:")
+        self.assertEqual(sorted(times), ["device call", "device stream", "managed call", "managed stream", "pinned stream"])
 
     def interrupted(self, number=signal.SIGINT, code=128 + signal.SIGINT, budget="60s", **kwargs):
         """stdout of a tuning that is interrupted after two seconds."""

@@ -132,21 +132,13 @@ static int is_complete(const bench_results *r, size_t from) {
     return 1;
 }
 
-static void keep_later(bench_results *r, size_t first, size_t n, size_t again, int only_if_calmer) {
+void results_keep_later(bench_results *r, size_t first, size_t n, size_t again, int only_if_calmer) {
     const int is_whole = r->row_count - again == n;
     const int is_wanted =
         is_whole && is_complete(r, again) && (!only_if_calmer || mean_spread(r, again, n) < mean_spread(r, first, n));
     if (is_wanted || (is_whole && has_trouble(r, again, n)))
         memcpy(&r->rows[first], &r->rows[again], n * sizeof *r->rows);
     r->row_count = again;
-}
-
-void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again) {
-    keep_later(r, first, n, again, 1);
-}
-
-void results_keep_second(bench_results *r, size_t first, size_t n, size_t again) {
-    keep_later(r, first, n, again, 0);
 }
 
 int results_choice_seems_slow(const bench_results *r, size_t first, size_t n) {

@@ -113,13 +113,10 @@ const bench_row *results_find(const bench_results *r, const bench_case *at, cons
 int results_disturbed(const bench_results *r, size_t first, size_t n);
 
 /* The n rows from `first` on are of a case; those from `again` on, the last ones, of a later measurement of it. If
- * these are n, they take the place of the first if one of them failed or is wrong; or if their mean spread is smaller,
- * the measurement was not cut off, and none is doubtful. Removes the rows from `again` on in any case. */
-void results_keep_calmer(bench_results *r, size_t first, size_t n, size_t again);
-
-/* The same for a case whose choice seemed slow: the later rows take the place of the first also if they are not calmer,
- * so that times that were only lucky do not count. */
-void results_keep_second(bench_results *r, size_t first, size_t n, size_t again);
+ * these are n, they take the place of the first if one of them failed or is wrong; or if the measurement was not cut
+ * off, none is doubtful, and, with `only_if_calmer`, their mean spread is smaller. Removes the rows from `again` on in
+ * any case. */
+void results_keep_later(bench_results *r, size_t first, size_t n, size_t again, int only_if_calmer);
 
 /* Whether the choice among the n rows from `first` on, which are of one case and right, takes more than 5 % longer than
  * another strategy of dpr. It may only seem so: the quickest of many equal ones is the one that was lucky. */

@@ -332,9 +332,8 @@ static void make_data(bench_walk *w) {
         data_failed(w, status != DPR_OK ? dpr_status_text(status) : why);
 }
 
-/* Measures again the case whose n rows begin at `first`. `keeps` chooses which of its rows stay. */
-static void measure_again(bench_walk *w, size_t first, size_t n,
-                          void (*keeps)(bench_results *r, size_t first, size_t n, size_t again)) {
+/* Measures again the case whose n rows begin at `first`. */
+static void measure_again(bench_walk *w, size_t first, size_t n, int only_if_calmer) {
     bench_results *r = w->results;
     const size_t rows = r->row_count, omissions = r->omission_count;
     w->at = r->rows[first].at;
@@ -343,24 +342,23 @@ static void measure_again(bench_walk *w, size_t first, size_t n,
     if (!r->ended)
         measure(w);
     w->done++;
-    keeps(r, first, n, rows);
+    results_keep_later(r, first, n, rows, only_if_calmer);
     r->omission_count = omissions;
-    if (!r->ended)
-        outfile_refresh(w->asked->file);
 }
 
 /* bench_row.visit of choices that seemed slow, and of the last time that disturbed cases are measured. */
 enum { VISIT_OF_SLOW_CHOICES = 2, LAST_VISIT = 5 };
 
-/* Measures the case whose rows begin at `first` a second time if its choice seems slow. At once, because graphs come
- * before all else (go_to()). */
+/* Measures the case whose rows begin at `first` a second time if its choice seems slow: the second rows count also if
+ * they are not calmer, because the first were chosen by their times. At once, because graphs come before all else
+ * (go_to()). */
 static void confirm_regret(bench_walk *w, size_t first) {
     const size_t n = w->results->row_count - first;
     if (w->results->ended || is_over(w) || n == 0 || !results_choice_seems_slow(w->results, first, n))
         return;
     w->cases++;
     w->visit = VISIT_OF_SLOW_CHOICES;
-    measure_again(w, first, n, results_keep_second);
+    measure_again(w, first, n, 0);
     w->visit = 1;
 }
 
@@ -453,8 +451,11 @@ static size_t visit_disturbed(bench_walk *w) {
     w->cases = w->done + found;
     for (size_t i = 0, n; i < r->row_count && !r->ended && !is_over(w); i += n) {
         n = results_alike(r, i, 0);
-        if (results_disturbed(r, i, n))
-            measure_again(w, i, n, results_keep_calmer);
+        if (!results_disturbed(r, i, n))
+            continue;
+        measure_again(w, i, n, 1);
+        if (!r->ended)
+            outfile_refresh(w->asked->file);
     }
     return found;
 }

@@ -29,11 +29,11 @@ static const cli_help help = {
     "one pass are not: the planner predicts their times.\n"
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
-    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
-    "Blocking calls that read pinned memory are measured on both the GPU and the CPU. For managed memory the\n"
-    "planner uses the times of device memory. Times on the CPU are of calls. Unless --device names a GPU, sums of\n"
-    "f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads memory and\n"
-    "how long its threads take to begin; without them, predictions assume both.\n"
+    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
+    "pinned memory is measured in graphs alone. For managed memory the planner uses the times of device memory.\n"
+    "Times on the CPU are of calls. Unless --device names a GPU, sums of f64 are measured first, whatever --op,\n"
+    "--dtype and --count are. They tell how fast the CPU reads memory and how long its threads take to begin;\n"
+    "without them, predictions assume both.\n"
     "Caches are cold in all measurements. Numbers and times as in 'dpr bench', and what is disturbed is measured\n"
     "again as there.\n"
     "\n"
@@ -42,7 +42,7 @@ static const cli_help help = {
     "130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129 after SIGHUP, all of which save what was measured.\n"};
 
 /* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
- * whatever is asked for; the GPU with device memory; the CPU; and pinned memory, in blocking calls by both. */
+ * whatever is asked for; the GPU with device memory, the CPU, and the GPU with pinned memory. */
 enum { FIGURES_PART, GPU_PART, CPU_PART, PINNED_PART, PARTS };
 
 typedef struct tuning {
@@ -70,8 +70,8 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^4:2^24:x4 of pinned memory\n"
-         "and on the CPU)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned memory;\n"
+         "2^4:2^24:x4 on the CPU)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -126,11 +126,10 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
-/* Whether strategy i is measured, if it can run such calls. Blocking calls that read pinned memory can be the GPU's or
- * the CPU's. The figures leave out cpu.serial, which would take seconds for the longest sum. */
-static int takes_part(const tuning *t, size_t i, bench_mode mode) {
-    const int on_gpu = dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU;
-    return (is_candidate(i, on_gpu) || (t->part == PINNED_PART && mode == BENCH_BLOCKING && is_candidate(i, 0)))
+/* Whether strategy i is measured, if it can run the case. The figures leave out cpu.serial, which would take seconds
+ * for the longest sum. */
+static int takes_part(const tuning *t, size_t i) {
+    return is_candidate(i, dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU)
            && !(t->part == FIGURES_PART && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
 }
 
@@ -150,7 +149,7 @@ static int lacks_time(const bench_walk *w, const bench_case *at, const char *str
 static int wants(void *user, const bench_case *at) {
     const tuning *t = user;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (takes_part(t, i, at->mode) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
+        if (takes_part(t, i) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
             return 1;
     return 0;
 }
@@ -165,13 +164,13 @@ static int is_later(void *user, const bench_case *at) {
     return i % 4 != 0;
 }
 
-/* All candidates that can run the case. */
+/* All candidates of the device that can run the case. */
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     char unused[BENCH_WHY];
     if (walk_choose(w, why) != 0)
         return -1;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (takes_part(w->user, i, w->at.mode))
+        if (takes_part(w->user, i))
             (void)walk_add(w, dpr_strategy_name(i), 0, unused);
     return w->n > 0 ? 0 : -1;
 }
@@ -184,11 +183,6 @@ static dpr_status learn(const bench_walk *w, const bench_row *row) {
     for (const dpr_memory *memory = kinds_of(w); *memory != DPR_MEMORY_AUTO && status == DPR_OK; memory++) {
         dpr_options options;
         const dpr_problem problem = problem_of(&row->at, row->strategy, *memory, &options);
-        double seconds;
-        /* What the CPU takes for pinned memory next to a GPU stays. */
-        if (kinds_of(w)[0] == DPR_MEMORY_HOST && *memory == DPR_MEMORY_PINNED
-            && dpr_wisdom_find(dpr_ctx_machine(w->ctx), &problem, 0, &seconds) == DPR_OK)
-            continue;
         status =
             dpr_wisdom_add(dpr_ctx_machine(w->ctx), &problem, row->at.mode != BENCH_BLOCKING, 1e-6 * row->us.median);
         if (status == DPR_ERR_STRATEGY_UNABLE && memory != kinds_of(w))
@@ -278,20 +272,18 @@ static void put_figures(const dpr_machine *machine, bench_asked *asked) {
 
 static void put_counts(int part, axis_counts *out) {
     static const char *const of[PARTS] = {
-        [GPU_PART] = "2^8:2^28:x4", [CPU_PART] = "2^4:2^24:x4", [PINNED_PART] = "2^4:2^24:x4"};
+        [GPU_PART] = "2^8:2^28:x4", [PINNED_PART] = "2^8:2^24:x4", [CPU_PART] = "2^4:2^24:x4"};
     (void)axis_parse_counts(of[part], out);
 }
 
-/* Measures one part within its budget, and learns. */
+/* Measures one part within its budget, and learns. Blocking calls that read pinned memory are the CPU's. */
 static int tune_part(tuning *t, int part, int device, double budget) {
     static const axis_set graph = UINT64_C(1) << BENCH_GRAPH, blocking = UINT64_C(1) << BENCH_BLOCKING;
-    static const axis_set modes[] = {[FIGURES_PART] = blocking,
-                                     [GPU_PART] = graph | blocking,
-                                     [CPU_PART] = blocking,
-                                     [PINNED_PART] = graph | blocking};
+    static const axis_set modes[] = {
+        [FIGURES_PART] = blocking, [GPU_PART] = graph | blocking, [PINNED_PART] = graph, [CPU_PART] = blocking};
     static const char *const names[] = {[FIGURES_PART] = "CPU, rates of memory and the time that threads take to begin",
                                         [GPU_PART] = "GPU",
-                                        [PINNED_PART] = "pinned memory",
+                                        [PINNED_PART] = "GPU, pinned memory",
                                         [CPU_PART] = "CPU"};
     bench_results *results = &t->results[part];
     bench_asked asked = t->asked;
@@ -333,7 +325,7 @@ static int tune_part(tuning *t, int part, int device, double budget) {
 }
 
 static int measure(tuning *t) {
-    static const double shares[PARTS] = {[FIGURES_PART] = 1, [GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 2};
+    static const double shares[PARTS] = {[FIGURES_PART] = 1, [GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 1};
     const double end = seconds_now() + t->asked.budget;
     const int device = t->asked.device, has_gpu = device >= 0 || (device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
     const int gpu = device < 0 ? 0 : device;
