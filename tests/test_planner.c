@@ -9,6 +9,7 @@
 #include "plan/registry.h"
 #include "planner_keys.h"
 #include "support.h"
+#include "wisdom_scene.h"
 
 /* ---- Keys ---- */
 
@@ -398,6 +399,32 @@ TEST(Planner, large_arrays_in_device_memory_take_most_SMs) {
                 EXPECT_TRUE(dpr_choice_at(&choice, (size_t)1 << shift)->limits.max_blocks
                             > machine.caps.gpu.sm_count * 3 / 4);
         }
+    }
+}
+
+/* Of calls that block, short ones are the CPU's, which waits for nothing, and long ones go to the side that reads the
+ * array faster. Many results are the CPU's. */
+TEST(Planner, pinned_memory_is_read_by_the_quicker_of_gpu_and_cpu) {
+    const char *const names[] = {"h200", "h100", "rtx5060ti", "cc100"};
+    for (size_t m = 0; m < LENGTH(names); m++) {
+        dpr_machine machine;
+        dpr_choice choice;
+        dpr_key key = sum_of_f32();
+        key.f.in_memory = DPR_MEMORY_PINNED;
+        ASSERT_TRUE(machine_load(names[m], &machine));
+        for (int of_slow_cpu = 0; of_slow_cpu < 2; of_slow_cpu++) {
+            if (of_slow_cpu)
+                machine.caps.cpu.core_mb_per_s = machine.caps.cpu.total_mb_per_s = 10000;
+            ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+            EXPECT_EQ_I64(DPR_ON_CPU, dpr_choice_at(&choice, 16)->strategy->side);
+            EXPECT_EQ_I64(of_slow_cpu ? DPR_ON_GPU : DPR_ON_CPU, dpr_choice_at(&choice, 1 << 28)->strategy->side);
+        }
+        key.f.segments = 10;
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        for (int s = 0; s < choice.steps; s++)
+            EXPECT_EQ_I64(DPR_ON_CPU, choice.step[s].strategy->side);
+        EXPECT_EQ_STR("many results of pinned or managed memory are the CPU's unless a GPU strategy is asked for",
+                      dpr_refusal(strategy_of("segments.small"), &key, &machine.caps));
     }
 }
 

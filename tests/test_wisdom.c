@@ -422,6 +422,50 @@ TEST(Wisdom, choices_follow_what_was_measured) {
     dpr_wisdom_release(wisdom);
 }
 
+/* The CPU reads pinned memory as pageable memory: its times of that count where there are no others. */
+TEST(Wisdom, times_of_pageable_memory_count_for_pinned_memory) {
+    dpr_machine machine;
+    dpr_wisdom *wisdom = some_wisdom(&machine);
+    dpr_key key = sum_of_f32();
+    key.f.in_memory = DPR_MEMORY_PINNED;
+    learn_of(key, &wisdom, &machine, "cpu.serial", 1024, 7e-7);
+    dpr_wisdom_attach(wisdom, &machine);
+    const dpr_wise_curve serial = dpr_wise_find(&machine, strategy_of("cpu.serial"), &key);
+    ASSERT_TRUE(serial.n == 1);
+    EXPECT_EQ_U64(700000, serial.time[0].picoseconds);
+    EXPECT_EQ_U64(2, dpr_wise_find(&machine, strategy_of("cpu.simd"), &key).n);
+    EXPECT_NEAR_F64(0, dpr_wise_seconds(&machine, strategy_of("cpu.simd"), &key, 1024), 0);
+    EXPECT_EQ_U64(0, dpr_wise_find(&machine, strategy_of("cpu.threads"), &key).n);
+    key.f.in_memory = DPR_MEMORY_DEVICE;
+    EXPECT_EQ_U64(0, dpr_wise_find(&machine, strategy_of("cpu.simd"), &key).n);
+    dpr_wisdom_release(wisdom);
+}
+
+#ifdef DPR_WITH_CUDA
+/* Times of both sides decide which one reads pinned memory. */
+TEST(Wisdom, choices_between_gpu_and_cpu_follow_what_was_measured) {
+    for (int gpu_is_quicker = 0; gpu_is_quicker < 2; gpu_is_quicker++) {
+        dpr_machine machine;
+        dpr_choice choice;
+        dpr_wisdom *wisdom = dpr_wisdom_none();
+        dpr_key key = sum_of_f32();
+        key.f.in_memory = DPR_MEMORY_PINNED;
+        ASSERT_TRUE(machine_load("h100", &machine));
+        for (size_t i = 0; i < DPR_STRATEGY_COUNT; i++) {
+            const dpr_strategy *s = dpr_strategies[i];
+            const double quick = 1e-6 * (double)(i + 1);
+            if (s->role == DPR_ROLE_CANDIDATE && !dpr_refusal(s, &key, &machine.caps))
+                learn_of(key, &wisdom, &machine, s->name, 4096,
+                         (s->side == DPR_ON_GPU) == gpu_is_quicker ? quick : 1e-3);
+        }
+        dpr_wisdom_attach(wisdom, &machine);
+        ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
+        EXPECT_EQ_I64(gpu_is_quicker ? DPR_ON_GPU : DPR_ON_CPU, dpr_choice_at(&choice, 4096)->strategy->side);
+        dpr_wisdom_release(wisdom);
+    }
+}
+#endif
+
 /* The same CPU with fewer threads has no times, and the explanation says why. */
 TEST(Wisdom, of_other_numbers_of_threads) {
     static const char note[] = "  not used: times of this CPU with other cores, threads or vector instructions\n";

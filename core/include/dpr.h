@@ -278,9 +278,9 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *               norms, 1 for PROD and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN
  *               and the least for MAX, these two for MINMAX; and NaN for MEAN and VAR.
  *
- * Memory that the GPU reads is reduced by the GPU it lies on; host memory is reduced on the CPU. The call works in the
- * calling thread's current CUDA context if that is one of the GPU's, else in the context that owns the memory, else in
- * the GPU's primary one.
+ * Device and managed memory is reduced by the GPU it lies on, pageable memory by the CPU, and pinned memory by the one
+ * of the two that is expected to be the quicker. The call works in the calling thread's current CUDA context if that is
+ * one of the GPU's, else in the context that owns the memory, else in the GPU's primary one.
  *
  * Order: a call that waits for its result comes after the work that is in the legacy default stream, like cudaMemcpy.
  * It does not wait for work in other streams that do not wait for that one (cudaStreamNonBlocking), and for no work at
@@ -304,7 +304,7 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA; _STRATEGY_UNABLE for SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX on a
  * GPU without memory pools (cudaDevAttrMemoryPoolsSupported), which they need there. After a kernel has failed
  * (dpr_last_error() says that CUDA cannot use the device again in this process) calls that need the device give
- * DPR_ERR_CUDA; host memory is reduced on the CPU as before. */
+ * DPR_ERR_CUDA; pageable memory is reduced on the CPU as before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
@@ -510,9 +510,9 @@ DPR_API void dpr_options_init(dpr_options *out, size_t size);
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
  *
- * On a GPU context with a GPU strategy, host memory must be pinned; without a strategy, host memory goes to the CPU. On
- * a CPU context device memory is an error. Further errors: DPR_ERR_INVALID_OPTION, DPR_ERR_UNKNOWN_STRATEGY,
- * DPR_ERR_STRATEGY_UNABLE, and for options->stream those that dpr_reduce_async() has for its stream. */
+ * On a GPU context with a GPU strategy, host memory must be pinned. On a CPU context device memory is an error. Further
+ * errors: DPR_ERR_INVALID_OPTION, DPR_ERR_UNKNOWN_STRATEGY, DPR_ERR_STRATEGY_UNABLE, and for options->stream those that
+ * dpr_reduce_async() has for its stream. */
 DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                  const dpr_options *options);
 

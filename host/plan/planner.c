@@ -49,10 +49,8 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
             return "needs a GPU";
         if (key->f.in_memory == DPR_MEMORY_HOST)
             return "the GPU does not reach pageable host memory";
-        if (key->f.in_memory == DPR_MEMORY_PINNED && !key->f.gpu_only && !by_name)
-            return "host memory goes to the CPU unless a GPU strategy is asked for";
-        if (key->f.in_memory == DPR_MEMORY_MANAGED && key->f.segments && !key->f.gpu_only && !by_name)
-            return "many results of managed memory are the CPU's unless a GPU strategy is asked for";
+        if (key->f.in_memory != DPR_MEMORY_DEVICE && key->f.segments && !key->f.gpu_only && !by_name)
+            return "many results of pinned or managed memory are the CPU's unless a GPU strategy is asked for";
         if (key->f.in_memory == DPR_MEMORY_PINNED && !caps->gpu.registered_pointers)
             return "the GPU does not reach pinned memory by its host address";
         return NULL;
@@ -144,7 +142,9 @@ static double larger(double a, double b) {
 
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     const double memory = memory_rate(strategy, key, caps);
-    return larger(dpr_cost_seconds(strategy->cost(key, caps, size), memory), dpr_array_bytes(key, size) / memory);
+    const double wait = strategy->side == DPR_ON_GPU ? dpr_wait_for_result(key) : 0;
+    return wait
+           + larger(dpr_cost_seconds(strategy->cost(key, caps, size), memory), dpr_array_bytes(key, size) / memory);
 }
 
 /* How much longer a run took than was predicted. */

@@ -70,9 +70,29 @@ class Tune(ToolTest):
         for _ in range(10):  # times of a busy machine are left out
             self.good(*args, env=self.env)
             times = re.findall(r"^time flat\.block sum f32 (\S+ \S+) array 1024:", self.text(), re.M)
-            if len(times) == 5:
+            if len(times) == 6:
                 break
-        self.assertEqual(sorted(times), ["device call", "device stream", "managed call", "managed stream", "pinned stream"])
+        self.assertEqual(sorted(times), ["device call", "device stream", "managed call", "managed stream", "pinned call",
+                                         "pinned stream"])
+        self.assertRegex(self.text(), r"\ntime cpu\.simd sum f32 pinned call array 1024:")
+        os.remove(self.path)
+        self.good(*args, "--memory", "device", env=self.env)
+        self.assertNotIn(" pinned ", self.text())
+
+    def test_a_kind_of_memory(self):
+        """Without a GPU, or with a device that has none of it."""
+        for _ in range(10):
+            self.good(*SMALL, "--memory", "host", env=self.env)
+            if "\ntime cpu.simd sum f32 host call array " in self.text():
+                break
+        self.assertNotIn(" f64 ", self.text())  # of the CPU's figures
+        for args, message in ((("-d", "cpu", "--memory", "pinned"), "--memory: pinned memory is a GPU's, and --device is cpu"),
+                              (("-d", "cpu", "--memory", "device"), "--memory: device memory is a GPU's, and --device is cpu"),
+                              (("-d", "0", "--memory", "host"), "--memory: host memory is the CPU's, and --device is a GPU"),
+                              (("--memory", "managed"), "--memory: for managed memory the planner uses the times of device memory")):
+            code, out, err = run("tune", *args, env=self.env)
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(message, err)
 
     def interrupted(self, number=signal.SIGINT, code=128 + signal.SIGINT, budget="60s", **kwargs):
         """stdout of a tuning that is interrupted after two seconds."""

@@ -480,6 +480,13 @@ const char *walk_why_no_gpu(void) {
     return absent ? absent : "none can be used";
 }
 
+int walk_refuse_memory(const bench_asked *a) {
+    const char *memory = cli_memory_name(a->memory);
+    return a->device == DPR_DEVICE_CPU
+               ? cli_usage("--memory: %s memory is a GPU's, and --device is cpu", memory)
+               : cli_error("--memory: %s memory is a GPU's, and there is none: %s", memory, walk_why_no_gpu());
+}
+
 size_t walk_largest(bench_walk *w) {
     size_t largest = 0;
     w->most = bench_pool_most(dpr_ctx_device(w->ctx), w->asked->memory) / KNOWN_BLOCK * KNOWN_BLOCK;

@@ -62,6 +62,9 @@ int walk_open(bench_walk *w);
 /* Why walk_open() has taken the CPU where it might have taken a GPU, as a clause. */
 const char *walk_why_no_gpu(void);
 
+/* Says that memory of a GPU is asked for, and the CPU was taken. CLI_USAGE or CLI_FAILED. */
+int walk_refuse_memory(const bench_asked *a);
+
 /* Bytes of the largest array of a case that may fit the device. */
 size_t walk_largest(bench_walk *w);
 

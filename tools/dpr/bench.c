@@ -252,10 +252,7 @@ static int check_memory(bench_asked *a, int on_gpu) {
         return cli_usage("--memory: the GPU does not read host memory that is not pinned; --device cpu measures that");
     if (a->memory == DPR_MEMORY_AUTO || on_gpu)
         return CLI_OK;
-    return a->device == DPR_DEVICE_CPU
-               ? cli_usage("--memory: %s memory is a GPU's, and --device is cpu", cli_memory_name(a->memory))
-               : cli_error("--memory: %s memory is a GPU's, and there is none: %s", cli_memory_name(a->memory),
-                           walk_why_no_gpu());
+    return walk_refuse_memory(a);
 }
 
 static int choose_axes(bench_walk *w) {

@@ -29,11 +29,11 @@ static const cli_help help = {
     "one pass are not: the planner predicts their times.\n"
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
-    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
-    "pinned memory is measured in graphs alone. For managed memory the planner uses the times of device memory.\n"
-    "Times on the CPU are of calls. Unless --device names a GPU, sums of f64 are measured first, whatever --op,\n"
-    "--dtype and --count are. They tell how fast the CPU reads memory and how long its threads take to begin;\n"
-    "without them, predictions assume both.\n"
+    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
+    "Pinned memory is read by the GPU, and in calls that block by the CPU, too. For managed memory the planner uses\n"
+    "the times of device memory. Times on the CPU are of calls. Unless --device names a GPU, or --memory a kind,\n"
+    "sums of f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads memory\n"
+    "and how long its threads take to begin; without them, predictions assume both.\n"
     "Caches are cold in all measurements. Numbers and times as in 'dpr bench', and what is disturbed is measured\n"
     "again as there.\n"
     "\n"
@@ -42,7 +42,7 @@ static const cli_help help = {
     "130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129 after SIGHUP, all of which save what was measured.\n"};
 
 /* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
- * whatever is asked for; the GPU with device memory, the CPU, and the GPU with pinned memory. */
+ * whatever is asked for; the GPU with device memory, the CPU with pageable memory, and both with pinned memory. */
 enum { FIGURES_PART, GPU_PART, CPU_PART, PINNED_PART, PARTS };
 
 typedef struct tuning {
@@ -70,8 +70,9 @@ static int parse(int argc, char **argv, tuning *t) {
         {'o', "op", "OP,...", asked_take_ops, &a->ops, "operations, or all (default: sum,max,argmax)"},
         {'t', "dtype", "TYPE,...", axis_take_names, &given, "types of elements, or all (default: f32,f64,i32)"},
         {'n', "count", "N,...", axis_parse_counts, &a->counts,
-         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4; 2^8:2^24:x4 of pinned memory;\n"
-         "2^4:2^24:x4 on the CPU)"},
+         "numbers of elements, ranges LOW:HIGH:xFACTOR\n(default: 2^8:2^28:x4 in device memory, 2^4:2^24:x4 in\n"
+         "host and pinned memory)"},
+        {0, "memory", "KIND", cli_memory, &a->memory, "only this kind: device, host or pinned (default: all)"},
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
@@ -80,6 +81,25 @@ static int parse(int argc, char **argv, tuning *t) {
         cli_help_option,
         {0}};
     return cli_parse(argc, argv, &help, options, NULL);
+}
+
+/* Whether a kind of memory is tuned. */
+static int is_asked(const tuning *t, dpr_memory memory) {
+    return t->asked.memory == DPR_MEMORY_AUTO || t->asked.memory == memory;
+}
+
+static int has_gpu(const tuning *t) {
+    return t->asked.device >= 0 || (t->asked.device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
+}
+
+static int check_memory(const tuning *t) {
+    const bench_asked *a = &t->asked;
+    if (a->memory == DPR_MEMORY_MANAGED)
+        return cli_usage("--memory: for managed memory the planner uses the times of device memory");
+    if (a->memory == DPR_MEMORY_HOST && a->device >= 0)
+        return cli_usage("--memory: host memory is the CPU's, and --device is a GPU");
+    const int is_a_gpus = a->memory == DPR_MEMORY_DEVICE || a->memory == DPR_MEMORY_PINNED;
+    return is_a_gpus && !has_gpu(t) ? walk_refuse_memory(a) : CLI_OK;
 }
 
 /* Defaults take the place of what is not asked for. */
@@ -96,12 +116,12 @@ static void put_defaults(tuning *t) {
 
 /* ---- What is measured -------------------------------------------------------------------------------------------- */
 
-/* Kinds of memory in which an array takes a device the same time as that of the case. The CPU reads pinned memory as
- * pageable memory; managed memory moves to the GPU that reads it, and is read there as device memory. */
+/* Kinds of memory in which an array takes a device the same time as that of the case. Managed memory moves to the GPU
+ * that reads it, and is read there as device memory. */
 static const dpr_memory *kinds_of(const bench_walk *w) {
     static const dpr_memory device[] = {DPR_MEMORY_DEVICE, DPR_MEMORY_MANAGED, DPR_MEMORY_AUTO},
                             pinned[] = {DPR_MEMORY_PINNED, DPR_MEMORY_AUTO},
-                            host[] = {DPR_MEMORY_HOST, DPR_MEMORY_PINNED, DPR_MEMORY_AUTO};
+                            host[] = {DPR_MEMORY_HOST, DPR_MEMORY_AUTO};
     if (dpr_ctx_device(w->ctx) == DPR_DEVICE_CPU)
         return host;
     return w->asked->memory == DPR_MEMORY_PINNED ? pinned : device;
@@ -126,10 +146,11 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
-/* Whether strategy i is measured, if it can run the case. The figures leave out cpu.serial, which would take seconds
- * for the longest sum. */
-static int takes_part(const tuning *t, size_t i) {
-    return is_candidate(i, dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU)
+/* Whether strategy i is measured, if it can run such calls. Those that block and read pinned memory may be the GPU's or
+ * the CPU's. The figures leave out cpu.serial, which would take seconds for the longest sum. */
+static int takes_part(const tuning *t, size_t i, bench_mode mode) {
+    const int on_gpu = dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU;
+    return (is_candidate(i, on_gpu) || (t->part == PINNED_PART && mode == BENCH_BLOCKING && is_candidate(i, 0)))
            && !(t->part == FIGURES_PART && strcmp(dpr_strategy_name(i), "cpu.serial") == 0);
 }
 
@@ -149,7 +170,7 @@ static int lacks_time(const bench_walk *w, const bench_case *at, const char *str
 static int wants(void *user, const bench_case *at) {
     const tuning *t = user;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (takes_part(t, i) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
+        if (takes_part(t, i, at->mode) && (t->again || lacks_time(t->walk, at, dpr_strategy_name(i))))
             return 1;
     return 0;
 }
@@ -164,13 +185,13 @@ static int is_later(void *user, const bench_case *at) {
     return i % 4 != 0;
 }
 
-/* All candidates of the device that can run the case. */
+/* All candidates that can run the case. */
 static int prepare(bench_walk *w, char why[BENCH_WHY]) {
     char unused[BENCH_WHY];
     if (walk_choose(w, why) != 0)
         return -1;
     for (size_t i = 0; i < dpr_strategy_count(); i++)
-        if (takes_part(w->user, i))
+        if (takes_part(w->user, i, w->at.mode))
             (void)walk_add(w, dpr_strategy_name(i), 0, unused);
     return w->n > 0 ? 0 : -1;
 }
@@ -272,19 +293,21 @@ static void put_figures(const dpr_machine *machine, bench_asked *asked) {
 
 static void put_counts(int part, axis_counts *out) {
     static const char *const of[PARTS] = {
-        [GPU_PART] = "2^8:2^28:x4", [PINNED_PART] = "2^8:2^24:x4", [CPU_PART] = "2^4:2^24:x4"};
+        [GPU_PART] = "2^8:2^28:x4", [CPU_PART] = "2^4:2^24:x4", [PINNED_PART] = "2^4:2^24:x4"};
     (void)axis_parse_counts(of[part], out);
 }
 
-/* Measures one part within its budget, and learns. Blocking calls that read pinned memory are the CPU's. */
+/* Measures one part within its budget, and learns. */
 static int tune_part(tuning *t, int part, int device, double budget) {
     static const axis_set graph = UINT64_C(1) << BENCH_GRAPH, blocking = UINT64_C(1) << BENCH_BLOCKING;
-    static const axis_set modes[] = {
-        [FIGURES_PART] = blocking, [GPU_PART] = graph | blocking, [PINNED_PART] = graph, [CPU_PART] = blocking};
+    static const axis_set modes[] = {[FIGURES_PART] = blocking,
+                                     [GPU_PART] = graph | blocking,
+                                     [CPU_PART] = blocking,
+                                     [PINNED_PART] = graph | blocking};
     static const char *const names[] = {[FIGURES_PART] = "CPU, rates of memory and the time that threads take to begin",
                                         [GPU_PART] = "GPU",
-                                        [PINNED_PART] = "GPU, pinned memory",
-                                        [CPU_PART] = "CPU"};
+                                        [CPU_PART] = "CPU",
+                                        [PINNED_PART] = "pinned memory"};
     bench_results *results = &t->results[part];
     bench_asked asked = t->asked;
     bench_walk w = {.asked = &asked,
@@ -325,12 +348,13 @@ static int tune_part(tuning *t, int part, int device, double budget) {
 }
 
 static int measure(tuning *t) {
-    static const double shares[PARTS] = {[FIGURES_PART] = 1, [GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 1};
+    static const double shares[PARTS] = {[FIGURES_PART] = 1, [GPU_PART] = 3, [CPU_PART] = 2, [PINNED_PART] = 2};
     const double end = seconds_now() + t->asked.budget;
-    const int device = t->asked.device, has_gpu = device >= 0 || (device == DPR_DEVICE_AUTO && dpr_device_count() > 0);
-    const int gpu = device < 0 ? 0 : device;
-    const int has[PARTS] = {
-        [FIGURES_PART] = device < 0, [GPU_PART] = has_gpu, [CPU_PART] = device < 0, [PINNED_PART] = has_gpu};
+    const int device = t->asked.device, gpu = device < 0 ? 0 : device;
+    const int has[PARTS] = {[FIGURES_PART] = device < 0 && t->asked.memory == DPR_MEMORY_AUTO,
+                            [GPU_PART] = has_gpu(t) && is_asked(t, DPR_MEMORY_DEVICE),
+                            [CPU_PART] = device < 0 && is_asked(t, DPR_MEMORY_HOST),
+                            [PINNED_PART] = has_gpu(t) && is_asked(t, DPR_MEMORY_PINNED)};
     double left = 0; /* shares of the parts that are not measured yet */
     int code = CLI_OK;
     for (int i = 0; i < PARTS; i++)
@@ -415,6 +439,9 @@ int command_tune(int argc, char **argv) {
     for (int i = 0; i < t.asked.counts.n; i++)
         if (t.asked.counts.at[i] == 0)
             return cli_usage("--count: 0 elements take no time to measure");
+    code = check_memory(&t);
+    if (code != CLI_OK)
+        return code;
     code = find_path(&t, path, sizeof path);
     if (code == CLI_OK)
         code = read_file(path);

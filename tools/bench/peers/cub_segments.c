@@ -48,7 +48,8 @@ static int call_by_key(void *user, const void *in, void *out) {
     return peer_wait(p, enqueue_by_key(p, in, out, p->set->stream));
 }
 
-/* The call is not told how many runs there are, as CUB is not. The arrays have room for just so many. */
+/* The call is not told how many runs there are, as CUB is not: it gets room for a run of each element. The array of
+ * results is shorter, because how many runs there are is known here. */
 static int enqueue_our_by_key(void *user, const void *in, void *out, dpr_stream stream) {
     peer *p = user;
     const peer_set *s = p->set;
@@ -79,7 +80,7 @@ static int make_keys(peer_set *s) {
             keys[at] = (int32_t)i;
     int status = keys ? peer_memory((void **)&s->keys, bytes, keys) : -1;
     if (status == 0)
-        status = peer_memory((void **)&s->unique_keys, (size_t)a->results * sizeof(int32_t), NULL);
+        status = peer_memory((void **)&s->unique_keys, bytes, NULL);
     free(keys);
     return status;
 }
