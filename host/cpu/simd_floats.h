@@ -5,9 +5,8 @@
  * infinite or NaN. Then the stretch is folded again, in F64 and with the NaN policy. */
 
 enum {
-    TREE = 16,            /* vectors of F32 added as a tree in F32, then the two halves of the vector: five roundings */
-    STRETCH = 16 * BLOCK, /* vectors of a stretch, 256 KiB */
-    AHEAD = 2048          /* distance in bytes from the load to the prefetch */
+    TREE = 16,           /* vectors of F32 added as a tree in F32, then the two halves of the vector: five roundings */
+    STRETCH = 16 * BLOCK /* vectors of a stretch, 256 KiB */
 };
 
 #if !defined(DPR_F32_FROM_F16)
@@ -23,13 +22,6 @@ DPR_INLINE vec_f4 f32_from_f16(vec_u4 x) {
     return (vec_f4)(sign | (tiny & subnormal) | (~tiny & normal));
 }
 #endif
-
-/* For products, which read more slowly than memory delivers; the hardware then prefetches too late. */
-DPR_INLINE void prefetch(const unsigned char *at, size_t bytes) {
-    DPR_UNROLL
-    for (size_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch(at + AHEAD + i);
-}
 
 /* Number of vectors of F32 that one vector of elements becomes. */
 DPR_INLINE size_t vectors_of_f32(dpr_dtype dtype) {

@@ -12,11 +12,43 @@
 
 #include "simd_lanes.h"
 
+enum { AHEAD = 2048 }; /* distance in bytes from the load to the prefetch */
+
+/* For loops that read more slowly than memory delivers; the hardware then prefetches too late. Faster loops would
+ * become slower by it. */
+DPR_INLINE void prefetch(const unsigned char *at, size_t bytes) {
+    DPR_UNROLL
+    for (size_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch(at + AHEAD + i);
+}
+
+/* Whether fold_vectors() is such a loop. With AVX2 on an EPYC, prefetching shortens these by 2 to 24 % in long arrays,
+ * and makes the others up to 31 % longer. */
+DPR_INLINE int reads_slowly(dpr_op op, dpr_dtype dtype) {
+    switch (op) {
+    case DPR_SUM:
+        return dpr_element_size(dtype) <= 2;
+    case DPR_PROD:
+        return 1;
+    case DPR_COUNT:
+        return dpr_element_size(dtype) <= 4;
+    case DPR_MIN:
+    case DPR_MAX:
+    case DPR_ARGMIN:
+    case DPR_ARGMAX:
+        return dpr_element_kind(dtype) == DPR_KIND_FLOAT;
+    default:
+        return 0;
+    }
+}
+
 /* Folds `vectors` vectors of elements. Four accumulators hide the latency of combine(). */
 DPR_INLINE vec fold_vectors(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *in, size_t vectors) {
     vec a = neutral(op, dtype), b = a, c = a, d = a;
     size_t i = 0;
     for (; i + 4 <= vectors; i += 4) {
+        if (reads_slowly(op, dtype))
+            prefetch(in + i * VECTOR, 4 * VECTOR);
         a = combine(op, dtype, a, lift(op, dtype, nan, load(in + i * VECTOR)));
         b = combine(op, dtype, b, lift(op, dtype, nan, load(in + (i + 1) * VECTOR)));
         c = combine(op, dtype, c, lift(op, dtype, nan, load(in + (i + 2) * VECTOR)));
