@@ -140,6 +140,17 @@ class Tune(ToolTest):
             if (what.partition(" ")[2], count) in whole(before):
                 self.assertEqual(before[what, count], after[what, count])
 
+    def test_every_fourth_size_comes_first(self):
+        """All operations and types take longer than the budget."""
+        for _ in range(10):  # times of a busy machine are left out
+            self.good("tune", "-q", "-d", "cpu", "-o", "all", "-t", "all", "-n", "2^4:2^12:x2", "--memory", "host", "-b", "2s",
+                      env=self.env)
+            counts = {int(count) for _, count in self.times()} if os.path.exists(self.path) else set()
+            if counts:
+                break
+        self.assertTrue(counts)
+        self.assertLessEqual(counts, {2**4, 2**8, 2**12})
+
     def test_figures_of_the_cpu_are_always_measured(self):
         """Whatever is asked for."""
         self.good("tune", "-q", "-d", "cpu", "-o", "max", "-t", "u8", "-n", "1024", "-b", "10s", env=self.env)
