@@ -8,6 +8,10 @@
 #define DPR_KERNELS_NAME "avx512"
 #define DPR_F32_FROM_F16(at) (vec_f4) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(at)))
 #define DPR_F64_FROM_F32(at) (vec_f8) _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)(at)))
+#define DPR_LESSER_S1(a, b) (vec) _mm512_min_epi8((__m512i)(a), (__m512i)(b))
+#define DPR_LESSER_S2(a, b) (vec) _mm512_min_epi16((__m512i)(a), (__m512i)(b))
+#define DPR_LESSER_S4(a, b) (vec) _mm512_min_epi32((__m512i)(a), (__m512i)(b))
+#define DPR_LESSER_S8(a, b) (vec) _mm512_min_epi64((__m512i)(a), (__m512i)(b))
 #include "simd_template.h"
 #else
 #include "ops.h"

@@ -3,7 +3,8 @@
  *
  * Vectors are GCC's vector types. A `vec` is untyped; functions take the lane size in bytes and are inlined with
  * constants, so that each pair of operation and type gets its own straight loop. Comparisons give lanes of all ones
- * or zeros. The includer has defined DPR_VECTOR_BYTES, and DPR_F64_FROM_F32 if there are instructions for it. */
+ * or zeros. The includer has defined DPR_VECTOR_BYTES, and, if there are instructions for them, DPR_F64_FROM_F32 and
+ * DPR_LESSER_S1(a, b), _S2, _S4 and _S8: the lesser of two vectors of signed lanes, lane by lane. */
 
 #include "ops.h"
 #include "pairs.h"
@@ -106,6 +107,26 @@ DPR_INLINE vec equal(size_t size, vec a, vec b) {
 
 DPR_INLINE vec select(vec mask, vec yes, vec no) {
     return (mask & yes) | (~mask & no);
+}
+
+/* The lesser of signed lanes. */
+DPR_INLINE vec lesser(size_t size, vec a, vec b) {
+    switch (size) {
+#if defined(DPR_LESSER_S1)
+    case 1:
+        return DPR_LESSER_S1(a, b);
+    case 2:
+        return DPR_LESSER_S2(a, b);
+    case 4:
+        return DPR_LESSER_S4(a, b);
+#endif
+#if defined(DPR_LESSER_S8)
+    case 8:
+        return DPR_LESSER_S8(a, b);
+#endif
+    default:
+        return select(less(size, b, a), b, a);
+    }
 }
 
 /* Swaps lanes whose numbers differ by `apart`, a power of two. */
@@ -281,7 +302,7 @@ DPR_INLINE vec combine(dpr_op op, dpr_dtype dtype, vec a, vec b) {
     case DPR_MAX:
     case DPR_ARGMIN:
     case DPR_ARGMAX:
-        return select(less(dpr_element_size(dtype), b, a), b, a);
+        return lesser(dpr_element_size(dtype), a, b);
     case DPR_ALL:
     case DPR_ANY:
     case DPR_BOR:
