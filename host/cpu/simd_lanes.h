@@ -105,8 +105,12 @@ DPR_INLINE vec equal(size_t size, vec a, vec b) {
     }
 }
 
+#if !defined(DPR_SELECT)
+#define DPR_SELECT(mask, yes, no) ((mask) & (yes)) | (~(mask) & (no))
+#endif
+
 DPR_INLINE vec select(vec mask, vec yes, vec no) {
-    return (mask & yes) | (~mask & no);
+    return DPR_SELECT(mask, yes, no);
 }
 
 /* The lesser of signed lanes. */
