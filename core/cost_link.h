@@ -30,8 +30,8 @@ static inline double dpr_last_look(const dpr_key *key) {
     return dpr_reads_link(key) && dpr_seeks_index(key) ? 1.1e-6 : 0;
 }
 
-/* Seconds that a call of a GPU which blocks takes in addition to a launch, and a call of the CPU does not take: 4 to 6
- * us on an H100 and an H200. They count only where both could run the call. */
+/* Seconds that a call which blocks takes longer on a GPU than the launch and the kernel: 4 to 6 us on an H100 and an
+ * H200. They count for pinned memory alone, which the CPU could read, too. */
 static inline double dpr_wait_for_result(const dpr_key *key) {
     return dpr_reads_link(key) && !key->f.gpu_only ? 5e-6 : 0;
 }

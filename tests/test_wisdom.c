@@ -436,6 +436,12 @@ TEST(Wisdom, times_of_pageable_memory_count_for_pinned_memory) {
     EXPECT_EQ_U64(2, dpr_wise_find(&machine, strategy_of("cpu.simd"), &key).n);
     EXPECT_NEAR_F64(0, dpr_wise_seconds(&machine, strategy_of("cpu.simd"), &key, 1024), 0);
     EXPECT_EQ_U64(0, dpr_wise_find(&machine, strategy_of("cpu.threads"), &key).n);
+    key.f.effort = DPR_MEASURE; /* its times are of warm caches */
+    learn_of(key, &wisdom, &machine, "cpu.simd", 1024, 9e-7);
+    dpr_wisdom_attach(wisdom, &machine);
+    EXPECT_EQ_U64(1, dpr_wise_find(&machine, strategy_of("cpu.simd"), &key).n);
+    key.f.effort = DPR_EFFORT_DEFAULT;
+    EXPECT_EQ_U64(2, dpr_wise_find(&machine, strategy_of("cpu.simd"), &key).n);
     key.f.in_memory = DPR_MEMORY_DEVICE;
     EXPECT_EQ_U64(0, dpr_wise_find(&machine, strategy_of("cpu.simd"), &key).n);
     dpr_wisdom_release(wisdom);

@@ -159,15 +159,44 @@ static dpr_status run_fused_on_gpu(dpr_ctx *ctx, const dpr_choice *choice, dpr_r
     return status == DPR_OK ? put_results(ctx, c, &r) : status;
 }
 
-static dpr_status run_blocking(dpr_ctx *ctx, const call *c) {
+static int is_on_gpu(const dpr_choice *choice, const call *c) {
+    return dpr_choice_at(choice, c->request.count)->strategy->side == DPR_ON_GPU;
+}
+
+/* prepare(), but leaves pinned memory to the CPU if its end is not pinned, as where a part of an array is registered,
+ * unless a GPU strategy is asked for. */
+static dpr_status prepare_blocking(dpr_ctx *ctx, call *c, const dpr_choice **choice, dpr_run *run) {
+    dpr_status status = prepare(ctx, c, choice, run);
+    if (status != DPR_OK || c->in_place.memory != DPR_MEMORY_PINNED || c->request.count == 0
+        || c->request.key.f.strategy || !is_on_gpu(*choice, c))
+        return status;
+    const size_t bytes = c->request.count * dpr_dtypes[c->request.key.f.dtype].size;
+    dpr_place end;
+    status = dpr_device_place((const unsigned char *)c->in + bytes - 1, "in", &end);
+    if (status != DPR_OK || end.memory == DPR_MEMORY_PINNED)
+        return status;
+    c->request.key.f.in_memory = DPR_MEMORY_HOST;
+    return prepare(ctx, c, choice, run);
+}
+
+/* Waits for the default stream of the GPU that has pinned memory if that is another one than the call's, which does
+ * not wait for it. */
+static dpr_status wait_before_gpu(const dpr_ctx *ctx, const call *c) {
+    const int elsewhere = c->in_place.memory == DPR_MEMORY_PINNED && c->in_place.device != dpr_ctx_device(ctx);
+    return elsewhere && !c->request.stream ? dpr_device_wait(c->in_place) : DPR_OK;
+}
+
+static dpr_status run_blocking(dpr_ctx *ctx, call *c) {
     const dpr_choice *choice = NULL;
     dpr_run run;
-    const dpr_status status = prepare(ctx, c, &choice, &run);
+    dpr_status status = prepare_blocking(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
-    const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
-    if (step->strategy->side == DPR_ON_CPU)
-        return run_on_cpu(ctx, step, &run, c);
+    if (!is_on_gpu(choice, c))
+        return run_on_cpu(ctx, dpr_choice_at(choice, c->request.count), &run, c);
+    status = wait_before_gpu(ctx, c);
+    if (status != DPR_OK)
+        return status;
     run.out = c->out[0];
     run.stream = c->request.stream;
     if (c->nested_place.memory == DPR_MEMORY_HOST)
@@ -185,7 +214,7 @@ dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, 
         status = place_arrays(NULL, in, &out, &c);
     if (status != DPR_OK)
         return status;
-    /* The CPU reduces pinned memory, even if the result goes to a device. */
+    /* Pinned memory needs no GPU, unless the result goes to one. */
     static const dpr_place on_cpu = {DPR_MEMORY_HOST, -1, NULL};
     const int on_gpu = c.in_place.memory == DPR_MEMORY_DEVICE || c.in_place.memory == DPR_MEMORY_MANAGED;
     dpr_ctx *ctx;

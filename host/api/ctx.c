@@ -299,7 +299,7 @@ static view *view_of(dpr_ctx *ctx, int sms) {
     }
 }
 
-/* Replaces *choice, whose `strategy` does not fit the stream, with a choice for the stream's SMs. */
+/* Replaces *choice, whose `strategy` does not fit the stream, with a choice of a GPU strategy for the stream's SMs. */
 static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const dpr_misfit *misfit, dpr_stream stream,
                                const dpr_choice **choice) {
     view *v = view_of(ctx, misfit->sms ? misfit->sms : (*choice)->sms);
@@ -308,6 +308,8 @@ static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const
     if (misfit->too_large)
         atomic_fetch_or(&v->barred, UINT64_C(1) << dpr_strategy_index(strategy));
     dpr_key key = (*choice)->key;
+    if (key.f.in_memory == DPR_MEMORY_PINNED) /* which the CPU could read, too */
+        key.f.gpu_only = 1;
     if (key.f.effort == DPR_MEASURE) { /* the strategy was the quickest, and not asked for */
         key.f.effort = DPR_EFFORT_DEFAULT;
         key.f.strategy = 0;

@@ -106,7 +106,7 @@ DPR_INLINE vec equal(size_t size, vec a, vec b) {
 }
 
 #if !defined(DPR_SELECT)
-#define DPR_SELECT(mask, yes, no) ((mask) & (yes)) | (~(mask) & (no))
+#define DPR_SELECT(mask, yes, no) (((mask) & (yes)) | (~(mask) & (no)))
 #endif
 
 DPR_INLINE vec select(vec mask, vec yes, vec no) {

@@ -74,7 +74,8 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
 int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_strategy **list);
 
 /* Predicted seconds of a run on the machine, from the call to the result: at least as many as memory takes to deliver
- * the array, whatever the strategy's cost states. The strategy can run the key there. */
+ * the array, whatever the strategy's cost states, and where GPU and CPU reach the array, the wait for the GPU's result.
+ * The strategy can run the key there. */
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size);
 
 /* What a figure is based on: no measured times; times of numbers of elements around it, or at most a factor of two away

@@ -144,24 +144,21 @@ static int has_times(const dpr_machine *machine, const dpr_strategy *strategy, c
     return machine->wisdom && machine->wise[strategy->side] >= 0 && dpr_wise_key(key);
 }
 
-/* With the caches of the place or, if there are no such times, with the others. */
-static dpr_wise_curve curve_near(const dpr_wisdom *w, dpr_wise_place place) {
-    const dpr_wise_curve found = curve_at(w, place);
-    if (found.n > 0)
-        return found;
-    place.run ^= DPR_WISE_WARM_CALL;
-    return curve_at(w, place);
-}
-
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key) {
     if (key->f.effort == DPR_ESTIMATE || !has_times(machine, strategy, key))
         return (dpr_wise_curve){NULL, 0};
-    dpr_wise_place place = place_of(machine->wise[strategy->side], strategy, key);
-    const dpr_wise_curve found = curve_near(machine->wisdom, place);
-    if (found.n > 0 || strategy->side == DPR_ON_GPU || key->f.in_memory != DPR_MEMORY_PINNED)
-        return found;
-    place.memory = DPR_MEMORY_HOST;
-    return curve_near(machine->wisdom, place);
+    const int reads_as_pageable = strategy->side == DPR_ON_CPU && key->f.in_memory == DPR_MEMORY_PINNED;
+    dpr_wise_place place = place_of(machine->wise[strategy->side], strategy, key), pageable = place;
+    pageable.memory = DPR_MEMORY_HOST;
+    dpr_wise_curve found = {NULL, 0};
+    for (int other_caches = 0; other_caches < 2 && found.n == 0; other_caches++) {
+        found = curve_at(machine->wisdom, place);
+        if (found.n == 0 && reads_as_pageable)
+            found = curve_at(machine->wisdom, pageable);
+        place.run ^= DPR_WISE_WARM_CALL;
+        pageable.run ^= DPR_WISE_WARM_CALL;
+    }
+    return found;
 }
 
 double dpr_wise_seconds(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key, uint64_t count) {

@@ -179,11 +179,12 @@ class Memory(ToolTest):
                                         "-a", "20%", "-b", "20s", "-f", "json"))["rows"]
             self.assertTrue(all(r["ok"] and r["memory"] == memory for r in rows), rows)
             for mode in ("graph", "stream", "blocking"):
-                by_cpu = memory == "pinned" and mode == "blocking"
+                by_both = memory == "pinned" and mode == "blocking"
                 chosen = [r["strategy"] for r in rows if r["mode"] == mode and r["chosen"]]
-                self.assertEqual([s.startswith("cpu.") for s in chosen], [by_cpu] * 4, chosen)
+                self.assertEqual(len(chosen), 4, chosen)
+                self.assertTrue(by_both or not any(s.startswith("cpu.") for s in chosen), chosen)
                 strategies = {r["strategy"] for r in rows if r["mode"] == mode}
-                self.assertEqual(("flat.block" in strategies, "cpu.simd" in strategies), (True, by_cpu), strategies)
+                self.assertEqual(("flat.block" in strategies, "cpu.simd" in strategies), (True, by_both), strategies)
             for r in rows:
                 launched = r["mode"] != "graph" and not r["strategy"].startswith("cpu.")
                 self.assertEqual("launch_us" in r, launched, r)

@@ -55,7 +55,7 @@ dpr_status caller_plan(bench_caller *c, dpr_plan **out) {
     return DPR_OK;
 }
 
-/* A GPU's calls that block have wisdom of their own, and the CPU runs those that read pinned memory. */
+/* A GPU's calls that block have wisdom of their own, and those that read pinned memory may be the CPU's. */
 static dpr_status decide(bench_caller *c) {
     const dpr_problem problem = caller_problem(c);
     dpr_decision *decision = NULL;

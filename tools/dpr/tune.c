@@ -38,7 +38,8 @@ static const cli_help help = {
     "again as there.\n"
     "\n"
     "Exit status: 0 if all went well, even if the budget was spent before all was measured; 1 if a strategy failed\n"
-    "or gave a wrong result, or if the file is refused or cannot be written; 2 if the command line makes no sense;\n"
+    "or gave a wrong result, if there is no GPU and --memory names its memory, or if the file is refused or cannot\n"
+    "be written; 2 if the command line makes no sense;\n"
     "130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129 after SIGHUP, all of which save what was measured.\n"};
 
 /* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
