@@ -32,15 +32,15 @@ static const cli_help help = {
     "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
     "Pinned memory is read by the GPU, and in calls that block by the CPU, too. For managed memory the planner uses\n"
     "the times of device memory. Times on the CPU are of calls. Unless --device names a GPU, or --memory a kind,\n"
-    "sums of f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads memory\n"
-    "and how long its threads take to begin; without them, predictions assume both.\n"
+    "sums of f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads\n"
+    "memory and how long its threads take to begin; without them, predictions assume both.\n"
     "Caches are cold in all measurements. Numbers and times as in 'dpr bench', and what is disturbed is measured\n"
     "again as there.\n"
     "\n"
     "Exit status: 0 if all went well, even if the budget was spent before all was measured; 1 if a strategy failed\n"
     "or gave a wrong result, if there is no GPU and --memory names its memory, or if the file is refused or cannot\n"
-    "be written; 2 if the command line makes no sense;\n"
-    "130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129 after SIGHUP, all of which save what was measured.\n"};
+    "be written; 2 if the command line makes no sense; 130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129\n"
+    "after SIGHUP, all of which save what was measured.\n"};
 
 /* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
  * whatever is asked for; the GPU with device memory, the CPU with pageable memory, and both with pinned memory. */
