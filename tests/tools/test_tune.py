@@ -178,7 +178,7 @@ class Tune(ToolTest):
 
     def test_help(self):
         text = self.good("tune", "--help")
-        for part in ("\nExit status: 0 ", "\n130 after an interrupt", "Segments, axes, runs of equal keys and several operations"):
+        for part in ("\nExit status: 0 ", "; 130 after an interrupt", "Segments, axes, runs of equal keys and several operations"):
             self.assertIn(part, text)
 
     def test_a_tuning_that_is_killed_loses_some_seconds(self):
