@@ -1,7 +1,7 @@
 /* What it costs to read the memory in which an array lies. Kernels read pinned memory over the link to the host, whose
  * rate and latency are taken to be those of an H100 with 16 lanes of PCIe 5.0, on any machine. All strategies that read
- * with many SMs are faster than links, so this rate hardly decides among the GPU's strategies. Between the GPU and the
- * CPU it does, in calls that block: the times of `dpr tune` correct it. */
+ * with many SMs are faster than links, so this rate hardly decides among the GPU's strategies. In calls that block,
+ * however, it decides between the GPU and the CPU; there the times that `dpr tune` has measured correct it. */
 #ifndef DPR_CORE_COST_LINK_H
 #define DPR_CORE_COST_LINK_H
 
@@ -30,8 +30,9 @@ static inline double dpr_last_look(const dpr_key *key) {
     return dpr_reads_link(key) && dpr_seeks_index(key) ? 1.1e-6 : 0;
 }
 
-/* Seconds that a call which blocks takes longer on a GPU than the launch and the kernel: 4 to 6 us on an H100 and an
- * H200. They count for pinned memory alone, which the CPU could read, too. */
+/* Seconds that a call which blocks takes on a GPU beyond those of a launch in a busy stream and of the kernel: 4 to 6
+ * us more than calls of the CPU, on an H100 and an H200. 0 for other memory, and for calls that only a GPU may run:
+ * there all candidates have the same wait, and it decides nothing. */
 static inline double dpr_wait_for_result(const dpr_key *key) {
     return dpr_reads_link(key) && !key->f.gpu_only ? 5e-6 : 0;
 }

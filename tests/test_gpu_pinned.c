@@ -17,8 +17,8 @@ typedef struct scene {
     dpr_stream stream;
 } scene;
 
-/* Makes a context that takes flat.lastblock for the quicker one in sums, or cpu.simd. Long sums by the CPU were slow or
- * quick, so it is predicted to be that in other calls, too. */
+/* Makes a context with wisdom by which sums are quickest with flat.lastblock if gpu_is_quicker, else with cpu.simd.
+ * Times of long sums of F64 make the planner also expect the CPU to be slow, or fast, in calls without times. */
 static void open_context(int gpu_is_quicker, dpr_ctx **out) {
     const size_t most = (size_t)1 << 30;
     const double seconds = gpu_is_quicker ? 100 : 1e-3;
@@ -46,7 +46,7 @@ static void close_scene(scene *s) {
     EXPECT_TRUE(!s->stream || gpu_stream_destroy(s->stream));
 }
 
-/* That the side is chosen for a result, for a partial result and for several operations. */
+/* Expects that a strategy of the side is chosen for a result, for a partial result and for several operations. */
 static void expect_side(const scene *s, dpr_side side) {
     for (int kind = 0; kind < 3; kind++) {
         dpr_key key = {.f = {.op = DPR_ROW(DPR_SUM), .dtype = DPR_ROW(DPR_I32), .in_memory = DPR_MEMORY_PINNED}};

@@ -423,7 +423,8 @@ TEST(Planner, pinned_memory_is_read_by_the_quicker_of_gpu_and_cpu) {
         ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
         for (int s = 0; s < choice.steps; s++)
             EXPECT_EQ_I64(DPR_ON_CPU, choice.step[s].strategy->side);
-        EXPECT_EQ_STR("many results of pinned or managed memory are the CPU's unless a GPU strategy is asked for",
+        EXPECT_EQ_STR("the CPU reduces segments and axes of arrays in pinned or managed memory unless a GPU strategy "
+                      "is asked for",
                       dpr_refusal(strategy_of("segments.small"), &key, &machine.caps));
     }
 }

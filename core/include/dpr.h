@@ -278,9 +278,10 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *               norms, 1 for PROD and ALL, all ones (true) for BAND, the greatest value of the type (infinity) for MIN
  *               and the least for MAX, these two for MINMAX; and NaN for MEAN and VAR.
  *
- * Memory that a GPU holds is reduced by that GPU, host memory by the CPU; pinned memory, if the result goes to device
- * memory, by the one of the two that is expected to be the quicker. The call works in the calling thread's current CUDA
- * context if that is one of the GPU's, else in the context that owns the memory, else in the GPU's primary one.
+ * A GPU reduces the memory that it holds, and the CPU reduces host memory. There is one exception: if `in` is in pinned
+ * memory and `out` in a GPU's device memory, that GPU or the CPU reduces it, whichever is expected to be quicker. The
+ * call works in the calling thread's current CUDA context if that is one of the GPU's, else in the context that owns
+ * the memory, else in the GPU's primary one.
  *
  * Order: a call that waits for its result comes after the work that is in the legacy default stream, like cudaMemcpy.
  * It does not wait for work in other streams that do not wait for that one (cudaStreamNonBlocking), and for no work at
@@ -510,10 +511,10 @@ DPR_API void dpr_options_init(dpr_options *out, size_t size);
 
 /** dpr_reduce() on a context of the caller's, with options (NULL: the defaults). Blocking.
  *
- * On a GPU context without a strategy, pageable memory goes to the CPU, and pinned memory to the GPU or the CPU, as
- * expected to be the quicker. With a GPU strategy, host memory must be pinned. On a CPU context device memory is an
- * error. Further errors: DPR_ERR_INVALID_OPTION, DPR_ERR_UNKNOWN_STRATEGY, DPR_ERR_STRATEGY_UNABLE, and for
- * options->stream those that dpr_reduce_async() has for its stream. */
+ * If options->strategy is not set, a GPU context leaves pageable memory to the CPU, and pinned memory to the GPU or the
+ * CPU, whichever is expected to be quicker. With a GPU strategy, host memory must be pinned. On a CPU context device
+ * memory is an error. Further errors: DPR_ERR_INVALID_OPTION, DPR_ERR_UNKNOWN_STRATEGY, DPR_ERR_STRATEGY_UNABLE, and
+ * for options->stream those that dpr_reduce_async() has for its stream. */
 DPR_API dpr_status dpr_reduce_ex(dpr_ctx *ctx, const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op,
                                  const dpr_options *options);
 

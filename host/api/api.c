@@ -163,8 +163,8 @@ static int is_on_gpu(const dpr_choice *choice, const call *c) {
     return dpr_choice_at(choice, c->request.count)->strategy->side == DPR_ON_GPU;
 }
 
-/* prepare(), but leaves pinned memory to the CPU if its end is not pinned, as where a part of an array is registered,
- * unless a GPU strategy is asked for. */
+/* Does what prepare() does, but chooses a CPU strategy if the last byte of the array is not pinned, because a GPU
+ * cannot read an array of which only a part is registered. A GPU strategy that the caller names stays. */
 static dpr_status prepare_blocking(dpr_ctx *ctx, call *c, const dpr_choice **choice, dpr_run *run) {
     dpr_status status = prepare(ctx, c, choice, run);
     if (status != DPR_OK || c->in_place.memory != DPR_MEMORY_PINNED || c->request.count == 0
@@ -179,8 +179,8 @@ static dpr_status prepare_blocking(dpr_ctx *ctx, call *c, const dpr_choice **cho
     return prepare(ctx, c, choice, run);
 }
 
-/* Waits for the default stream of the GPU that has pinned memory if that is another one than the call's, which does
- * not wait for it. */
+/* Waits for the default stream of the GPU in whose context `in` was pinned, if the call runs on another GPU: the call's
+ * stream does not wait for work there. */
 static dpr_status wait_before_gpu(const dpr_ctx *ctx, const call *c) {
     const int elsewhere = c->in_place.memory == DPR_MEMORY_PINNED && c->in_place.device != dpr_ctx_device(ctx);
     return elsewhere && !c->request.stream ? dpr_device_wait(c->in_place) : DPR_OK;

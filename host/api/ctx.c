@@ -308,7 +308,7 @@ static dpr_status choose_again(dpr_ctx *ctx, const dpr_strategy *strategy, const
     if (misfit->too_large)
         atomic_fetch_or(&v->barred, UINT64_C(1) << dpr_strategy_index(strategy));
     dpr_key key = (*choice)->key;
-    if (key.f.in_memory == DPR_MEMORY_PINNED) /* which the CPU could read, too */
+    if (key.f.in_memory == DPR_MEMORY_PINNED) /* the caller launches a kernel next, and the CPU could read it, too */
         key.f.gpu_only = 1;
     if (key.f.effort == DPR_MEASURE) { /* the strategy was the quickest, and not asked for */
         key.f.effort = DPR_EFFORT_DEFAULT;

@@ -50,7 +50,8 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
         if (key->f.in_memory == DPR_MEMORY_HOST)
             return "the GPU does not reach pageable host memory";
         if (key->f.in_memory != DPR_MEMORY_DEVICE && key->f.segments && !key->f.gpu_only && !by_name)
-            return "many results of pinned or managed memory are the CPU's unless a GPU strategy is asked for";
+            return "the CPU reduces segments and axes of arrays in pinned or managed memory unless a GPU strategy is "
+                   "asked for";
         if (key->f.in_memory == DPR_MEMORY_PINNED && !caps->gpu.registered_pointers)
             return "the GPU does not reach pinned memory by its host address";
         return NULL;

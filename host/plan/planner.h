@@ -73,9 +73,9 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
  * for all strategies. Returns how many there are. */
 int dpr_candidates(const dpr_key *key, const dpr_machine *machine, const dpr_strategy **list);
 
-/* Predicted seconds of a run on the machine, from the call to the result: at least as many as memory takes to deliver
- * the array, whatever the strategy's cost states, and where GPU and CPU reach the array, the wait for the GPU's result.
- * The strategy can run the key there. */
+/* Predicted seconds of a run on the machine, from the call to the result. They are at least the time that memory takes
+ * to deliver the array, whatever the strategy's cost states. For a GPU strategy that reads pinned memory in a call that
+ * blocks, they include the wait for the result. The strategy can run the key there. */
 double dpr_predict(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps, dpr_size size);
 
 /* What a figure is based on: no measured times; times of numbers of elements around it, or at most a factor of two away

@@ -55,8 +55,8 @@ void dpr_wisdom_attach(const dpr_wisdom *wisdom, dpr_machine *machine);
 
 /* Finds the times of a strategy on the machine, which need not have wisdom: those with cold caches or, if there are
  * none, those that plans of effort DPR_MEASURE have measured; for a key of this effort, these first. Nothing is found
- * for a key that asks for estimates. A strategy of the CPU without times of pinned memory, with the same caches, has
- * those of pageable memory, which it reads as fast. */
+ * for a key that asks for estimates. For pinned memory, a CPU strategy that has no times with caches in a state uses
+ * its times of pageable memory in that state, because the CPU reads both equally fast. */
 dpr_wise_curve dpr_wise_find(const dpr_machine *machine, const dpr_strategy *strategy, const dpr_key *key);
 
 /* The time of exactly this number of elements, in seconds; 0 if there is none. Caches are cold unless the key has the

@@ -63,7 +63,8 @@ PINNED_TEST(memory_is_read_by_the_gpu) {
         EXPECT_TRUE(expect_sum(fixture, fixture->in, kinds[i], NULL));
 }
 
-/* The choice is made anew for a stream with fewer SMs, without the times by which the GPU is the quicker one. */
+/* Wisdom does not apply to a stream with fewer SMs, so its times cannot decide there; the call must stay on the GPU all
+ * the same. */
 PINNED_TEST(memory_is_read_by_the_gpu_in_a_stream_with_few_sms) {
     gpu_context *green = gpu_green_create(0, FEW);
     ASSERT_TRUE(green && gpu_context_push(green));
@@ -74,7 +75,8 @@ PINNED_TEST(memory_is_read_by_the_gpu_in_a_stream_with_few_sms) {
     EXPECT_TRUE(gpu_stream_destroy(narrow) && gpu_context_destroy(green));
 }
 
-/* Memory of the fake device takes whole pages, so what follows it can be read. */
+/* The array is one element longer than the pinned memory. Reading that element is safe, because the fake device
+ * allocates whole pages. */
 PINNED_TEST(memory_that_is_pinned_in_part_is_read_by_the_cpu) {
     int32_t *in = gpu_alloc(DPR_MEMORY_PINNED, (COUNT - 1) * sizeof *in);
     ASSERT_TRUE(in);

@@ -91,7 +91,7 @@ class Tune(ToolTest):
         for args, message in ((("-d", "cpu", "--memory", "pinned"), "--memory: pinned memory is a GPU's, and --device is cpu"),
                               (("-d", "cpu", "--memory", "device"), "--memory: device memory is a GPU's, and --device is cpu"),
                               (("-d", "0", "--memory", "host"), "--memory: host memory is the CPU's, and --device is a GPU"),
-                              (("--memory", "managed"), "--memory: for managed memory the planner uses the times of device memory")):
+                              (("--memory", "managed"), "--memory: managed memory is not measured, because the planner uses the times of device memory for it")):
             code, out, err = run("tune", *args, env=self.env)
             self.assertEqual((code, out), (2, ""))
             self.assertIn(message, err)

@@ -62,7 +62,8 @@ int walk_open(bench_walk *w);
 /* Why walk_open() has taken the CPU where it might have taken a GPU, as a clause. */
 const char *walk_why_no_gpu(void);
 
-/* Says that memory of a GPU is asked for, and the CPU was taken. CLI_USAGE or CLI_FAILED. */
+/* Prints that --memory names a GPU's memory although there is no GPU or --device is cpu. CLI_USAGE if --device is cpu,
+ * else CLI_FAILED. */
 int walk_refuse_memory(const bench_asked *a);
 
 /* Bytes of the largest array of a case that may fit the device. */

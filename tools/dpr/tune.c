@@ -29,21 +29,23 @@ static const cli_help help = {
     "one pass are not: the planner predicts their times.\n"
     "\n"
     "The file is the one in DPR_WISDOM; without that variable it is $XDG_STATE_HOME/dpr/wisdom, or\n"
-    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block.\n"
-    "Pinned memory is read by the GPU, and in calls that block by the CPU, too. For managed memory the planner uses\n"
-    "the times of device memory. Times on the CPU are of calls. Unless --device names a GPU, or --memory a kind,\n"
-    "sums of f64 are measured first, whatever --op, --dtype and --count are. They tell how fast the CPU reads\n"
-    "memory and how long its threads take to begin; without them, predictions assume both.\n"
+    "~/.local/state/dpr/wisdom. Times on a GPU are those of graphs, for calls in a stream, and of calls that block;\n"
+    "times on the CPU are of calls. With pinned memory, GPU strategies are measured in graphs, and strategies of\n"
+    "both in calls that block. For managed memory the planner uses the times of device memory. Unless --device\n"
+    "names a GPU or --memory a kind, sums of f64 are measured first, whatever --op, --dtype and --count are. They\n"
+    "tell how fast the CPU reads memory and how long its threads take to begin; without them, predictions assume\n"
+    "both.\n"
     "Caches are cold in all measurements. Numbers and times as in 'dpr bench', and what is disturbed is measured\n"
     "again as there.\n"
     "\n"
     "Exit status: 0 if all went well, even if the budget was spent before all was measured; 1 if a strategy failed\n"
-    "or gave a wrong result, if there is no GPU and --memory names its memory, or if the file is refused or cannot\n"
-    "be written; 2 if the command line makes no sense; 130 after an interrupt (Ctrl-C), 143 after SIGTERM and 129\n"
-    "after SIGHUP, all of which save what was measured.\n"};
+    "or gave a wrong result, if --memory is device or pinned and there is no GPU, or if the file is refused or\n"
+    "cannot be written; 2 if the command line makes no sense; 130 after an interrupt (Ctrl-C), 143 after SIGTERM\n"
+    "and 129 after SIGHUP, all of which save what was measured.\n"};
 
 /* What is measured, in this order: sums that show how fast the CPU reads memory and how long its threads take to begin,
- * whatever is asked for; the GPU with device memory, the CPU with pageable memory, and both with pinned memory. */
+ * unless a GPU or a kind of memory is named; the GPU with device memory, the CPU with pageable memory, and both with
+ * pinned memory. */
 enum { FIGURES_PART, GPU_PART, CPU_PART, PINNED_PART, PARTS };
 
 typedef struct tuning {
@@ -96,7 +98,9 @@ static int has_gpu(const tuning *t) {
 static int check_memory(const tuning *t) {
     const bench_asked *a = &t->asked;
     if (a->memory == DPR_MEMORY_MANAGED)
-        return cli_usage("--memory: for managed memory the planner uses the times of device memory");
+        return cli_usage(
+            "--memory: managed memory is not measured, because the planner uses the times of device memory "
+            "for it; use --memory device");
     if (a->memory == DPR_MEMORY_HOST && a->device >= 0)
         return cli_usage("--memory: host memory is the CPU's, and --device is a GPU");
     const int is_a_gpus = a->memory == DPR_MEMORY_DEVICE || a->memory == DPR_MEMORY_PINNED;
@@ -147,8 +151,9 @@ static int is_candidate(size_t i, int on_gpu) {
     return info.role == DPR_ROLE_CANDIDATE && info.on_gpu == on_gpu;
 }
 
-/* Whether strategy i is measured, if it can run such calls. Those that block and read pinned memory may be the GPU's or
- * the CPU's. The figures leave out cpu.serial, which would take seconds for the longest sum. */
+/* Whether strategy i is measured in calls of this mode, provided that it can run the case. In calls that block and read
+ * pinned memory, strategies of both the GPU and the CPU are. The figures leave out cpu.serial, which would take seconds
+ * for the longest sum. */
 static int takes_part(const tuning *t, size_t i, bench_mode mode) {
     const int on_gpu = dpr_ctx_device(t->walk->ctx) != DPR_DEVICE_CPU;
     return (is_candidate(i, on_gpu) || (t->part == PINNED_PART && mode == BENCH_BLOCKING && is_candidate(i, 0)))
