@@ -30,9 +30,9 @@ static inline double dpr_last_look(const dpr_key *key) {
     return dpr_reads_link(key) && dpr_seeks_index(key) ? 1.1e-6 : 0;
 }
 
-/* Seconds that a call which blocks takes on a GPU beyond those of a launch in a busy stream and of the kernel: 4 to 6
- * us more than calls of the CPU, on an H100 and an H200. 0 for other memory, and for calls that only a GPU may run:
- * there all candidates have the same wait, and it decides nothing. */
+/* Seconds that a GPU's call which blocks takes beyond a launch in a busy stream and the kernel, less those that a call
+ * of the CPU takes beyond its loop: 4 to 6 us on an H100 and an H200. 0 for other memory, and for calls that only a GPU
+ * may run: there all candidates have the same wait, and it decides nothing. */
 static inline double dpr_wait_for_result(const dpr_key *key) {
     return dpr_reads_link(key) && !key->f.gpu_only ? 5e-6 : 0;
 }

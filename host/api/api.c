@@ -159,16 +159,12 @@ static dpr_status run_fused_on_gpu(dpr_ctx *ctx, const dpr_choice *choice, dpr_r
     return status == DPR_OK ? put_results(ctx, c, &r) : status;
 }
 
-static int is_on_gpu(const dpr_choice *choice, const call *c) {
-    return dpr_choice_at(choice, c->request.count)->strategy->side == DPR_ON_GPU;
-}
-
 /* Does what prepare() does, but chooses a CPU strategy if the last byte of the array is not pinned, because a GPU
  * cannot read an array of which only a part is registered. A GPU strategy that the caller names stays. */
 static dpr_status prepare_blocking(dpr_ctx *ctx, call *c, const dpr_choice **choice, dpr_run *run) {
     dpr_status status = prepare(ctx, c, choice, run);
     if (status != DPR_OK || c->in_place.memory != DPR_MEMORY_PINNED || c->request.count == 0
-        || c->request.key.f.strategy || !is_on_gpu(*choice, c))
+        || c->request.key.f.strategy || dpr_choice_at(*choice, c->request.count)->strategy->side == DPR_ON_CPU)
         return status;
     const size_t bytes = c->request.count * dpr_dtypes[c->request.key.f.dtype].size;
     dpr_place end;
@@ -192,8 +188,9 @@ static dpr_status run_blocking(dpr_ctx *ctx, call *c) {
     dpr_status status = prepare_blocking(ctx, c, &choice, &run);
     if (status != DPR_OK)
         return status;
-    if (!is_on_gpu(choice, c))
-        return run_on_cpu(ctx, dpr_choice_at(choice, c->request.count), &run, c);
+    const dpr_choice_step *step = dpr_choice_at(choice, c->request.count);
+    if (step->strategy->side == DPR_ON_CPU)
+        return run_on_cpu(ctx, step, &run, c);
     status = wait_before_gpu(ctx, c);
     if (status != DPR_OK)
         return status;
