@@ -32,6 +32,12 @@ DPR_INLINE dpr_dtype dpr_key_runs_type(uint64_t count) {
     return count <= UINT32_MAX ? DPR_U32 : DPR_I64;
 }
 
+/* Bytes of `begins`, a multiple of 8, because keys of up to 8 bytes may follow. */
+DPR_INLINE size_t dpr_key_runs_bytes(uint64_t count, uint64_t runs) {
+    const size_t number = dpr_key_runs_type(count) == DPR_U32 ? 4 : 8;
+    return ((size_t)(runs + 1) * number + 7) / 8 * 8;
+}
+
 /* The kernel's arguments. */
 typedef struct dpr_key_runs_args {
     dpr_kernel_args run;

@@ -33,7 +33,7 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_launch_options, reserved, 20);
     EXPECT_AT(dpr_launch_options, report, 24);
     EXPECT_AT(dpr_launch_options, report_size, 32);
-    EXPECT_SIZE(dpr_problem, 96);
+    EXPECT_SIZE(dpr_problem, 112);
     EXPECT_AT(dpr_problem, ops, 48);
     EXPECT_AT(dpr_problem, op_count, 56);
     EXPECT_AT(dpr_problem, size, 0);
@@ -48,6 +48,9 @@ TEST(Abi, layout_of_options) {
     EXPECT_AT(dpr_problem, strides, 72);
     EXPECT_AT(dpr_problem, segments, 80);
     EXPECT_AT(dpr_problem, axes, 88);
+    EXPECT_AT(dpr_problem, room, 96);
+    EXPECT_AT(dpr_problem, key_dtype, 104);
+    EXPECT_AT(dpr_problem, reserved, 108);
 }
 
 TEST(Abi, layout_of_segments) {
@@ -455,8 +458,12 @@ static dpr_status plan_resized(const scene *s, const dpr_problem *problem, size_
 
 ABI_TEST(problems_of_other_versions) {
     static const double in[] = {1, 2, 4};
-    const size_t good[] = {sizeof(dpr_problem), offsetof(dpr_problem, device_count), offsetof(dpr_problem, options),
-                           offsetof(dpr_problem, memory), sizeof(dpr_problem) + 16};
+    const size_t good[] = {sizeof(dpr_problem),
+                           offsetof(dpr_problem, device_count),
+                           offsetof(dpr_problem, options),
+                           offsetof(dpr_problem, memory),
+                           sizeof(dpr_problem) + 16,
+                           offsetof(dpr_problem, room)};
     const uint64_t unseen = 1;
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_plan *plan = NULL;
@@ -465,11 +472,13 @@ ABI_TEST(problems_of_other_versions) {
     for (size_t i = 0; i < LENGTH(good); i++) {
         double out = 0;
         problem.device_count = i == 1 ? &unseen : NULL; /* past the end of that one */
+        problem.key_dtype = i == 5 ? DPR_I32 : DPR_DTYPE_NONE;
         ASSERT_STATUS(DPR_OK, plan_resized(fixture, &problem, good[i], 0, &plan));
         EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, in, &out, NULL));
         EXPECT_NEAR_F64(7.0, out, 0.0);
         dpr_plan_destroy(plan);
     }
+    problem.key_dtype = DPR_DTYPE_NONE;
     plan = NULL;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, plan_resized(fixture, &problem, sizeof problem + 16, 1, &plan));
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, plan_resized(fixture, &problem, 0, 0, &plan));

@@ -220,3 +220,148 @@ TEST(ByKey, arrays_that_overlap) {
 #undef BY_KEY
     dpr_ctx_destroy(ctx);
 }
+
+/* ---- Plans ---- */
+
+/* A problem of sums of 4 numbers of type F64 by keys of type U8. */
+static dpr_problem problem_of_keys(uint64_t room) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    problem.dtype = DPR_F64;
+    problem.count = 4;
+    problem.key_dtype = DPR_U8;
+    problem.room = room;
+    return problem;
+}
+
+/* A plan does what the call in a stream does, for every room and number of keys. */
+TEST(ByKey, plans_run_as_calls_do) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4};
+    const double init = 10;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_ctx *ctx = cpu_ctx();
+    options.init = &init;
+    for (uint64_t room = 0; room < 6; room++)
+        for (uint64_t number = 0; number < 6; number++) {
+            uint8_t unique[2][4] = {{9, 9, 9, 9}, {9, 9, 9, 9}};
+            double out[2][4] = {{9, 9, 9, 9}, {9, 9, 9, 9}};
+            uint64_t runs[2] = {77, 78};
+            dpr_problem problem = problem_of_keys(room);
+            dpr_plan *plan = NULL;
+            problem.options = &options;
+            problem.device_count = number < 5 ? &number : NULL;
+            ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+            EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, keys, in, unique[0], out[0], &runs[0], NULL));
+            EXPECT_STATUS(DPR_OK, dpr_reduce_by_key_async(ctx, keys, DPR_U8, in, unique[1], out[1], &runs[1], room, 4,
+                                                          problem.device_count, DPR_F64, DPR_SUM, &options, NULL));
+            EXPECT_EQ_U64(number < 2 ? number : number < 4 ? number - 1 : 3, runs[0]);
+            EXPECT_EQ_U64(runs[1], runs[0]);
+            EXPECT_EQ_BYTES(unique[1], unique[0], sizeof unique[0]);
+            EXPECT_EQ_BYTES(out[1], out[0], sizeof out[0]);
+            dpr_plan_destroy(plan);
+        }
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, plans_of_no_keys) {
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_problem problem = problem_of_keys(0);
+    dpr_plan *plan = NULL;
+    uint64_t runs = 77;
+    char text[4096];
+    size_t size = sizeof text;
+    problem.count = 0;
+    problem.op = DPR_ARGMAX;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+    EXPECT_CONTAINS(text, "problem:   argmax of 0 f64 by keys of u8, with room for 0 runs, in host memory\n");
+    EXPECT_CONTAINS(text, "\nkeys:      threads of the CPU find the runs first; not one pass: ");
+    EXPECT_TRUE(strncmp(dpr_plan_strategy(plan), "cpu.", 4) == 0);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, NULL, NULL, NULL, NULL, &runs, NULL));
+    EXPECT_EQ_U64(0, runs);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
+}
+
+TEST(ByKey, mistakes_in_problems) {
+    static const int64_t numbers[5];
+    static const uint64_t extents[] = {4};
+    static const dpr_op ops[] = {DPR_SUM, DPR_MAX};
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_axes axes = DPR_AXES_INIT;
+    dpr_launch_report report = {0};
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_plan *plan = NULL;
+    segments.begins = numbers;
+    launch.report = &report;
+    launch.report_size = sizeof report;
+    options.launch = &launch;
+#define EXPECT_NO_PLAN(STATUS, SENTENCE, MISTAKE)                                                                      \
+    do {                                                                                                               \
+        dpr_problem problem = problem_of_keys(4);                                                                      \
+        MISTAKE;                                                                                                       \
+        EXPECT_STATUS(STATUS, dpr_plan_create(ctx, &problem, &plan));                                                  \
+        EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                   \
+        EXPECT_TRUE(plan == NULL);                                                                                     \
+    } while (0)
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_DTYPE, "problem->key_dtype is 523", problem.key_dtype = DPR_F32);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_DTYPE, "problem->key_dtype is 3;", problem.key_dtype = (dpr_dtype)3);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_DTYPE, "dtype is ", problem.dtype = DPR_DTYPE_NONE);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->room is 4; it should be 0", problem.key_dtype = DPR_DTYPE_NONE);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->reserved is -1", problem.reserved = -1);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->segments and problem->key_dtype", problem.segments = &segments);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->axes and problem->key_dtype", problem.axes = &axes);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->dimensions and problem->key_dtype", problem.dimensions = 1);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->extents and problem->key_dtype", problem.extents = extents);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->strides and problem->key_dtype", problem.strides = numbers);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "a plan of keys writes no report", problem.options = &options);
+    EXPECT_NO_PLAN(DPR_ERR_INVALID_OPTION, "problem->op_count is 2; it should be 1", problem.ops = ops;
+                   problem.op_count = 2);
+    EXPECT_NO_PLAN(DPR_ERR_MISALIGNED, "problem->device_count is ",
+                   problem.device_count = (const uint64_t *)(const void *)((const char *)numbers + 4));
+#undef EXPECT_NO_PLAN
+    dpr_ctx_destroy(ctx);
+}
+
+/* Each function runs plans of its own kind. */
+TEST(ByKey, mistakes_with_plans) {
+    static const uint8_t keys[] = {1, 1, 2, 3};
+    static const double in[] = {1, 2, 3, 4};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_problem problem = problem_of_keys(4);
+    dpr_plan *plan = NULL, *other = NULL;
+    uint8_t unique[4] = {9};
+    uint64_t partial[32] = {9}, runs = 77;
+    double out[4] = {9};
+    void *const outs[] = {out};
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    problem.key_dtype = DPR_DTYPE_NONE;
+    problem.room = 0;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &other));
+#define EXPECT_NO_RUN(STATUS, SENTENCE, CALL)                                                                          \
+    EXPECT_STATUS(STATUS, CALL);                                                                                       \
+    EXPECT_CONTAINS(dpr_last_error(), SENTENCE);                                                                       \
+    EXPECT_TRUE(unique[0] == 9 && out[0] == 9 && runs == 77 && partial[0] == 9)
+    EXPECT_NO_RUN(DPR_ERR_INVALID_OPTION, "dpr_plan_run_by_key()", dpr_plan_run(plan, in, out, NULL));
+    EXPECT_NO_RUN(DPR_ERR_INVALID_OPTION, "dpr_plan_run_by_key()", dpr_plan_run_fused(plan, in, outs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_INVALID_OPTION, "dpr_plan_run_by_key()", dpr_plan_run_partial(plan, in, partial, 0, NULL));
+    EXPECT_NO_RUN(DPR_ERR_INVALID_OPTION, "without problem->key_dtype",
+                  dpr_plan_run_by_key(other, keys, in, unique, out, &runs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_NULL_POINTER, "plan is NULL", dpr_plan_run_by_key(NULL, keys, in, unique, out, &runs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_NULL_POINTER, "keys is NULL", dpr_plan_run_by_key(plan, NULL, in, unique, out, &runs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_NULL_POINTER, "in is NULL", dpr_plan_run_by_key(plan, keys, NULL, unique, out, &runs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_NULL_POINTER, "out is NULL", dpr_plan_run_by_key(plan, keys, in, unique, NULL, &runs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_NULL_POINTER, "runs is NULL", dpr_plan_run_by_key(plan, keys, in, unique, out, NULL, NULL));
+    EXPECT_NO_RUN(DPR_ERR_OVERLAP, "overlaps in,",
+                  dpr_plan_run_by_key(plan, keys, in, unique, (double *)in, &runs, NULL));
+    EXPECT_NO_RUN(DPR_ERR_INVALID_OPTION, "the plan runs on the CPU",
+                  dpr_plan_run_by_key(plan, keys, in, unique, out, &runs, (dpr_stream)&runs));
+#undef EXPECT_NO_RUN
+    EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, keys, in, NULL, out, &runs, NULL));
+    EXPECT_TRUE(runs == 3 && out[0] == 3 && out[2] == 4);
+    dpr_plan_destroy(plan);
+    dpr_plan_destroy(other);
+    dpr_ctx_destroy(ctx);
+}

@@ -238,6 +238,39 @@ KEYS_TEST(graphs) {
     }
 }
 
+/* A plan does what it explains: one pass where there is room for all results, and otherwise several. */
+KEYS_TEST(plans) {
+    NEED_GPU();
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN, DPR_MEAN};
+    static const uint32_t chances[] = {10, 30, 100, 0};
+    static const char one_pass[] = "runs of keys in one pass";
+    const scene *s = fixture;
+    for (size_t i = 0; i < 2 * LENGTH(ops) && !test_failed(); i++) {
+        const call c = {.dtype = DPR_I64, .op = ops[i / 2], .count = 300000};
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_plan *plan = NULL;
+        char text[8192];
+        size_t size = sizeof text;
+        problem.op = c.op;
+        problem.dtype = DPR_I32;
+        problem.count = c.count;
+        problem.key_dtype = c.dtype;
+        problem.room = i % 2 ? c.count / 3 : c.count;
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(s->gpu, &problem, &plan));
+        EXPECT_EQ_I64(i == 0, strcmp(dpr_plan_strategy(plan), one_pass) == 0); /* sums, with room for all */
+        EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+        EXPECT_CONTAINS(text, dpr_plan_strategy(plan));
+        for (size_t k = 0; k < LENGTH(chances); k++) {
+            const uint64_t known = know(s, &c, chances[k]);
+            clear_results(s);
+            EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, s->keys_device, s->in_device, s->unique_device,
+                                                      s->out_device, s->runs_device, s->stream));
+            expect_enqueued(s, &c, known, known <= problem.room ? known : 0);
+        }
+        dpr_plan_destroy(plan);
+    }
+}
+
 /* A graph follows the number of keys, which is more than there are, none, or of a part of them. */
 KEYS_TEST(a_number_of_keys_on_the_device) {
     NEED_GPU();

@@ -185,7 +185,7 @@ static void check_costs(const dpr_key *key, const dpr_machine *machine, const ch
         const dpr_launch_limits *limits = &dpr_choice_at(&choice, counts[c])->limits;
         EXPECT_THAT(limits->threads > 0 && limits->max_blocks > 0, "%s: %d blocks of %d threads", what,
                     limits->max_blocks, limits->threads);
-        EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = counts[c]}, NULL, &len));
+        EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = counts[c]}, NULL, NULL, &len));
     }
 }
 

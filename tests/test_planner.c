@@ -127,7 +127,7 @@ static void check_explanation(const dpr_key *key, const dpr_machine *machine) {
     size_t len = sizeof text;
     if (key->f.nan || dpr_choose(key, machine, &choice) != DPR_OK)
         return;
-    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 12345}, text, &len));
+    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 12345}, NULL, text, &len));
     EXPECT_CONTAINS(text, "12345");
     EXPECT_CONTAINS(text, dpr_choice_at(&choice, 12345)->strategy->name);
     int left_out = 0;
@@ -547,6 +547,114 @@ TEST(Planner, explanations_along_axes_have_workspace) {
     ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
     EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, 0, text, &size));
     EXPECT_CONTAINS(text, "along axes, 0 results, in device memory");
+    dpr_decision_destroy(decision);
+}
+
+/* Why runs of keys are not reduced in one pass, each by its own clause. */
+TEST(Planner, runs_of_keys_in_one_pass_or_not) {
+    typedef struct question {
+        const char *refusal;
+        dpr_op op;
+        dpr_memory memory;
+        size_t count;
+        uint64_t room;
+        const char *strategy;
+        int block, counted;
+    } question;
+    static const uint64_t number;
+    static const question questions[] = {
+        {NULL, DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 0},
+        {NULL, DPR_SUM, DPR_MEMORY_AUTO, UINT32_MAX, UINT64_MAX, NULL, 0, 0},
+        {"needs room for as many", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, (1 << 20) - 1, NULL, 0, 0},
+        {"fewer than 2^32", DPR_SUM, DPR_MEMORY_DEVICE, (size_t)1 << 32, UINT64_MAX, NULL, 0, 0},
+        {"nothing to reduce", DPR_SUM, DPR_MEMORY_DEVICE, 0, 8, NULL, 0, 0},
+        {"need not know where a run begins", DPR_ARGMAX, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 0},
+        {"device memory alone", DPR_SUM, DPR_MEMORY_HOST, 1 << 20, 1 << 20, NULL, 0, 0},
+        {"asked for by name", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, "segments.merge", 0, 0},
+        {"a block size", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 256, 0},
+        {"the number of keys beforehand", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 1},
+    };
+    dpr_machine machine;
+    if (dpr_strategy_find("segments.merge") < 0)
+        SKIP("built without CUDA");
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (const question *q = questions; q < questions + LENGTH(questions); q++) {
+        dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+        dpr_options options = DPR_OPTIONS_INIT;
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_decision *decision = NULL;
+        const char *refusal = "none";
+        char text[8192];
+        size_t size = sizeof text;
+        launch.block = q->block;
+        options.launch = &launch;
+        options.strategy = q->strategy;
+        problem.op = q->op;
+        problem.memory = q->memory;
+        problem.count = q->count;
+        problem.options = &options;
+        problem.device_count = q->counted ? &number : NULL;
+        problem.key_dtype = DPR_I64;
+        problem.room = q->room;
+        ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
+        EXPECT_STATUS(DPR_OK, dpr_decision_one_pass(decision, q->count, &refusal));
+        EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, q->count, text, &size));
+        EXPECT_EQ_I64(q->refusal == NULL, refusal == NULL);
+        if (q->refusal) {
+            EXPECT_CONTAINS(refusal ? refusal : "", q->refusal);
+            EXPECT_CONTAINS(text, refusal ? refusal : "");
+        } else {
+            EXPECT_CONTAINS(text, "strategy:  runs of keys in one pass");
+        }
+        dpr_decision_destroy(decision);
+    }
+}
+
+/* One pass takes workspace for long arrays. Several take 65 KiB, 4 bytes for each run, and one more of these. */
+TEST(Planner, explanations_by_key_have_workspace) {
+    static const struct {
+        uint64_t room;
+        const char *line;
+    } lines[] = {{1 << 20, "\nlaunch:    8192 bytes of scratch memory, 0 bytes of workspace\n"},
+                 {1000, "\nkeys:      two passes find the runs first, with up to 69552 bytes of workspace; not one"},
+                 {1 << 28, "\nlaunch:    8192 bytes of scratch memory, "}};
+    dpr_machine machine;
+    if (dpr_strategy_find("segments.merge") < 0)
+        SKIP("built without CUDA");
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t i = 0; i < LENGTH(lines); i++) {
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_decision *decision = NULL;
+        char text[8192];
+        size_t size = sizeof text;
+        problem.count = i < 2 ? 1 << 20 : 1 << 28;
+        problem.key_dtype = DPR_I32;
+        problem.room = lines[i].room;
+        ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
+        EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, problem.count, text, &size));
+        EXPECT_CONTAINS(text, lines[i].line);
+        EXPECT_EQ_I64(i == 0, strstr(text, ", 0 bytes of workspace") != NULL);
+        dpr_decision_destroy(decision);
+    }
+}
+
+TEST(Planner, one_pass_is_of_keys) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_decision *decision = NULL;
+    dpr_machine machine;
+    const char *refusal = "none";
+    ASSERT_TRUE(machine_load("cpu-only", &machine));
+    problem.count = 8;
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_decision_one_pass(decision, 8, &refusal));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_decision_one_pass(decision, 8, NULL));
+    EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_decision_one_pass(NULL, 8, &refusal));
+    EXPECT_EQ_STR("none", refusal);
+    dpr_decision_destroy(decision);
+    problem.key_dtype = DPR_BOOL;
+    ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
+    EXPECT_STATUS(DPR_OK, dpr_decision_one_pass(decision, 8, &refusal));
+    EXPECT_EQ_STR("needs a GPU", refusal);
     dpr_decision_destroy(decision);
 }
 

@@ -188,7 +188,7 @@ TEST(PlannerNested, the_tree_is_flatter_where_launches_take_longer) {
         ASSERT_TRUE(machine_load("h200", &machine));
         machine.caps.gpu.nested_tail_ns = cases[i].tail_ns;
         ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-        EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1 << 30}, text, &size));
+        EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1 << 30}, NULL, text, &size));
         EXPECT_CONTAINS(text, cases[i].levels);
     }
 }
@@ -299,8 +299,8 @@ static void explain_on(const char *name, const char *strategy, int depth, int pe
     const dpr_key key = key_for(strategy, depth);
     ASSERT_TRUE(machine_load(name, &machine));
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-    EXPECT_STATUS(DPR_OK,
-                  dpr_explain(&choice, &machine, &(dpr_run){.count = count, .max_pending = pending}, text, &size));
+    EXPECT_STATUS(
+        DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = count, .max_pending = pending}, NULL, text, &size));
 }
 
 static void explain(const char *strategy, int depth, int pending, size_t count, char *text, size_t size) {

@@ -147,7 +147,7 @@ SHAPE_TEST(some_things_need_an_array_without_gaps) {
     fixture->problem.ops = ops;
     fixture->problem.op_count = 2;
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,
-                   "problem->op_count is 2; it should be 1 for an array with segments, axes or gaps");
+                   "problem->op_count is 2; it should be 1 for an array with segments, keys, axes or gaps");
     fixture->problem.op_count = 1;
     expect_result(fixture, DPR_SUM, 78);
     fixture->problem.ops = NULL;

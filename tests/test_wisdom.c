@@ -284,7 +284,7 @@ TEST(Wisdom, far_from_what_was_measured) {
     learn(&wisdom, &machine, "cpu.threads", 1024, 1e-9);
     dpr_wisdom_attach(wisdom, &machine);
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
-    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1 << 30}, text, &size));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1 << 30}, NULL, text, &size));
     EXPECT_CONTAINS(text, "strategy:  cpu.threads, the cheapest by prediction, extrapolated from times that were "
                           "measured here\n");
     EXPECT_CONTAINS(text, " us, extrapolated from measured times\n");
@@ -396,7 +396,7 @@ static const char *explain_sum(const dpr_machine *machine, char text[TEXT]) {
     dpr_choice choice;
     size_t size = TEXT;
     EXPECT_STATUS(DPR_OK, dpr_choose(&key, machine, &choice));
-    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 1024}, text, &size));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 1024}, NULL, text, &size));
     return text;
 }
 
@@ -588,7 +588,7 @@ TEST(Wisdom, noise_does_not_end_a_call) {
     dpr_wisdom_attach(wisdom, &machine);
     ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
     EXPECT_EQ_I64(1, choice.estimated);
-    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1024}, text, &size));
+    EXPECT_STATUS(DPR_OK, dpr_explain(&choice, &machine, &(dpr_run){.count = 1024}, NULL, text, &size));
     EXPECT_CONTAINS(text, ", the cheapest by prediction: times that were measured change too often\n");
     EXPECT_TRUE(!strstr(text, "us, measured"));
     EXPECT_EQ_I64(plain.steps, choice.steps);

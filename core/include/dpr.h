@@ -650,9 +650,10 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * segments. It takes device memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of
  * the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), the bytes of the unique
  * keys if they are wanted, and what the strategy for segments takes. `keys` and `out` in pageable memory have copies on
- * the device until the call returns. Floating-point results are bitwise reproducible as DPR_FAST says. There are no
- * plans for keys, so nothing explains the choice. On the CPU keys are compared on all threads, whatever the strategy,
- * and each run takes 8 bytes of host memory. Errors: those of dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
+ * the device until the call returns. Floating-point results are bitwise reproducible as DPR_FAST says. A plan
+ * of keys (dpr_problem.key_dtype) explains the choice. On the CPU keys are compared on all threads, whatever the
+ * strategy, and each run takes 8 bytes of host memory. Errors: those of dpr_reduce_segments(), and
+ * DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);
@@ -737,7 +738,7 @@ typedef enum dpr_memory {
 } dpr_memory;
 
 /** The problem that a plan solves. Start from DPR_PROBLEM_INIT and set op, dtype, and count or dimensions and extents;
- * for several results set segments, too, or set axes and leave count 0. */
+ * for several results set segments, too, or key_dtype and room; or set axes and leave count 0. */
 typedef struct dpr_problem {
     size_t size; /**< sizeof(dpr_problem), set by DPR_PROBLEM_INIT */
     dpr_op op;
@@ -773,10 +774,19 @@ typedef struct dpr_problem {
     /** NULL, or dimensions, and along which of them the array is reduced: a run is then dpr_reduce_axes_async(). Copied
      * with extents and strides. `count` is 0 or the number of elements; otherwise as with `segments`, which is NULL. */
     const dpr_axes *axes;
+    uint64_t room; /**< as in dpr_reduce_by_key_async(); 0 without keys */
+    /** DPR_DTYPE_NONE, or the type of keys, of which each run has a result: the plan is then run by
+     * dpr_plan_run_by_key(). DPR_BOOL or a type of integers. `segments` and `axes` are NULL, `dimensions` is 0, there
+     * is one operation, and options->launch->report is NULL. */
+    dpr_dtype key_dtype;
+    int reserved; /**< 0 */
 } dpr_problem;
 
 #define DPR_PROBLEM_INIT                                                                                               \
-    { sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL }
+    {                                                                                                                  \
+        sizeof(dpr_problem), DPR_SUM, DPR_F32, 0, DPR_MEMORY_AUTO, 0, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL, 0,  \
+            DPR_DTYPE_NONE, 0                                                                                          \
+    }
 DPR_API void dpr_problem_init(dpr_problem *out, size_t size);
 
 /** A plan is a choice that is made once and run often. */
@@ -797,6 +807,12 @@ DPR_API dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_s
  * refuse it (DPR_ERR_INVALID_OPTION). */
 DPR_API dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *const *outs, dpr_stream stream);
 
+/** Runs a plan of keys, as dpr_reduce_by_key_async() does with the problem's count, device_count, room, types,
+ * operation and options. Only this function runs such a plan; the others refuse it (DPR_ERR_INVALID_OPTION), and this
+ * one refuses other plans. */
+DPR_API dpr_status dpr_plan_run_by_key(dpr_plan *plan, const void *keys, const void *in, void *unique_keys, void *out,
+                                       uint64_t *runs, dpr_stream stream);
+
 /** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted
  * time or the reason it was refused; where there is no GPU, one line says how many strategies need one.
  *
@@ -806,8 +822,9 @@ DPR_API dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *cons
  * DPR_ERR_BUFFER_TOO_SMALL leaves `text` alone and sets *len. */
 DPR_API dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len);
 
-/** The name of the plan's strategy. A run in a stream with fewer SMs than the context (a green context's) may use
- * another one. Static storage. */
+/** The name of the plan's strategy; for keys "runs of keys in one pass", or the strategy that reduces the runs after
+ * they were found. A run in a stream with fewer SMs than the context (a green context's) may use another one. Static
+ * storage. */
 DPR_API const char *dpr_plan_strategy(const dpr_plan *plan);
 
 /** Gives the plan back; NULL is allowed. Its runs may still be in flight. */
@@ -1379,9 +1396,9 @@ DPR_API dpr_status dpr_kernel_describe(const dpr_machine *machine, const dpr_pro
  * It does not change, and any number of threads may use it. */
 typedef struct dpr_decision dpr_decision;
 
-/** Decides as blocking calls (dpr_reduce_ex(), dpr_reduce_segments(), dpr_reduce_axes()) do, for every number of
- * elements at once, and as many segments or results as the problem has, to within a factor of two. Runs nothing, except
- * that the costs of nested launches are measured if a strategy dp.* is asked for by name on a context's machine.
+/** Decides as blocking calls (dpr_reduce_ex() and those with many results) do, for every number of elements at once,
+ * and as many segments or results as the problem has, to within a factor of two. Runs nothing, except that the costs of
+ * nested launches are measured if a strategy dp.* is asked for by name on a context's machine.
  *
  * @param machine  a context's: the decision is the one that the context's calls make, unless one of them was in a
  * stream whose SMs could not hold the chosen kernel. For any other machine, the number of blocks that a GPU holds
@@ -1433,6 +1450,11 @@ DPR_API void dpr_prediction_init(dpr_prediction *out, size_t size);
 /** Writes what strategy i would take for `count` elements to *out. DPR_ERR_UNKNOWN_STRATEGY for
  * i >= dpr_strategy_count(). */
 DPR_API dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out);
+
+/** Tells whether one pass over keys and elements reduces the runs of `count` keys: *refusal is then NULL, and otherwise
+ * why not, as a clause. dpr_decision_step() and dpr_decision_predict() tell how runs are reduced after they were found.
+ * DPR_ERR_INVALID_OPTION if the problem has no keys. */
+DPR_API dpr_status dpr_decision_one_pass(const dpr_decision *decision, size_t count, const char **refusal);
 
 /** Describes the decision for `count` elements, as dpr_plan_explain() does and by its protocol. */
 DPR_API dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len);

@@ -1,5 +1,7 @@
 /* dpr_reduce_by_key() and its form for streams: they check the call, and reduce the runs in one pass; or they find the
  * runs, and reduce them as segments. */
+#include "by_key.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,41 +9,32 @@
 #include "error.h"
 #include "key_reduce.h"
 #include "key_runs.h"
-#include "parts.h"
 #include "plan/registry.h"
 #include "start.h"
 
-/* A checked call. */
-typedef struct keyed {
-    dpr_parts parts;
-    const void *keys;
-    void *unique; /* NULL: they are not wanted */
-    dpr_dtype dtype;
-    size_t key_bytes;
-    uint64_t room;                /* in runs */
-    const uint64_t *device_count; /* as in dpr_reduce_by_key_async() */
-} keyed;
-
 static const dpr_place in_host_memory = {DPR_MEMORY_HOST, -1, NULL};
 
-static dpr_status check_type(dpr_dtype dtype) {
-    if ((unsigned)dtype - DPR_FIRST_DTYPE < DPR_DTYPE_COUNT && dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS)
-        return DPR_OK;
-    return dpr_fail(DPR_ERR_INVALID_DTYPE, "key_dtype is %d; it should be DPR_BOOL or a type of integers", (int)dtype);
+static size_t key_bytes(const dpr_keyed *k) {
+    return dpr_dtype_size(k->dtype);
+}
+
+/* What the planner knows of the keys. */
+static dpr_keys known_keys(const dpr_keyed *k) {
+    return (dpr_keys){k->dtype, k->room, k->device_count != NULL};
 }
 
 /* Whether results go to the caller by way of the device. */
-static int has_pageable_out(const keyed *k) {
+static int has_pageable_out(const dpr_keyed *k) {
     return k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
 }
 
 /* The most runs that have room, or that there can be. */
-static uint64_t most_runs(const keyed *k) {
+static uint64_t most_runs(const dpr_keyed *k) {
     const uint64_t count = k->parts.request.count;
     return k->room < count ? k->room : count;
 }
 
-static dpr_status check_room(const keyed *k, uint64_t found) {
+static dpr_status check_room(const dpr_keyed *k, uint64_t found) {
     if (found <= k->room)
         return DPR_OK;
     return dpr_fail(DPR_ERR_BUFFER_TOO_SMALL, "*runs is %llu, and keys has %llu runs", (unsigned long long)k->room,
@@ -50,7 +43,7 @@ static dpr_status check_room(const keyed *k, uint64_t found) {
 
 /* Makes the runs, which together are all elements, the segments of the call; `out` has room for them. From now on the
  * call's further arrays are those of segments: where the runs begin, at `place`. */
-static void use_runs(keyed *k, const void *begins, dpr_dtype type, uint64_t runs, dpr_place place) {
+static void use_runs(dpr_keyed *k, const void *begins, dpr_dtype type, uint64_t runs, dpr_place place) {
     const void *const ends = (const char *)begins + dpr_dtype_size(type);
     const dpr_segment_list list = {.count = runs, .begins = begins, .ends = ends, .dtype = type};
     dpr_parts_array *const more = &k->parts.array[DPR_PARTS_MORE];
@@ -60,18 +53,17 @@ static void use_runs(keyed *k, const void *begins, dpr_dtype type, uint64_t runs
 }
 
 /* Fails if no strategy of the GPU can reduce the runs, before any work is enqueued. */
-static dpr_status check_strategy(dpr_ctx *ctx, keyed *k, int in_stream) {
-    const uint64_t room = most_runs(k), runs = room > 0 ? room : 1;
-    const dpr_segment_list list = {.count = runs, .dtype = dpr_key_runs_type(k->parts.request.count)};
-    k->parts.shape = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = runs, .segments = list};
+static dpr_status check_strategy(dpr_ctx *ctx, dpr_keyed *k, int in_stream) {
+    const dpr_keys keys = known_keys(k);
+    k->parts.shape = dpr_shape_of_keys(&keys, k->parts.request.count);
     return dpr_parts_check(ctx, &k->parts, in_stream);
 }
 
 /* ---- On the CPU ---- */
 
 /* The host reaches all arrays (dpr_parts_reach()). */
-static dpr_status run_on_cpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
-    int64_t *begins = dpr_runs_find(k->keys, k->key_bytes, k->parts.request.count, found);
+static dpr_status run_on_cpu(dpr_ctx *ctx, dpr_keyed *k, uint64_t *found) {
+    int64_t *begins = dpr_runs_find(k->keys, key_bytes(k), k->parts.request.count, found);
     if (!begins)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
                         (unsigned long long)*found);
@@ -81,7 +73,7 @@ static dpr_status run_on_cpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
         status = dpr_parts_run(ctx, &k->parts, k->parts.request.count);
     }
     if (status == DPR_OK && k->unique)
-        dpr_runs_keys(k->keys, k->key_bytes, begins, *found, k->unique);
+        dpr_runs_keys(k->keys, key_bytes(k), begins, *found, k->unique);
     free(begins);
     return status;
 }
@@ -109,26 +101,25 @@ static int is_in_device_memory(const dpr_parts_array *a) {
     return !a->at || a->place.memory == DPR_MEMORY_DEVICE;
 }
 
-/* Whether one pass can do the call: there is room for all results that there can be, so that nothing need be counted
- * before results are written; the host knows the number of elements; no strategy, block size or wisdom alone is asked
- * for; and the kernel can run it. */
-static int fits_one_pass(const dpr_ctx *ctx, const keyed *k) {
+/* Whether one pass can do the call. */
+static int fits_one_pass(const dpr_ctx *ctx, const dpr_keyed *k) {
     const dpr_request *r = &k->parts.request;
     const dpr_parts_array *a = k->parts.array;
-    const size_t element = dpr_dtypes[r->key.f.dtype].size;
-    return r->count > 0 && r->count <= k->room && r->count <= UINT32_MAX && !k->device_count && r->key.f.strategy == 0
-           && r->key.f.block == 0 && r->key.f.effort != DPR_WISDOM_ONLY && (uintptr_t)k->parts.in % element == 0
-           && is_in_device_memory(&a[DPR_PARTS_IN]) && is_in_device_memory(&a[DPR_PARTS_OUT])
+    const dpr_keys keys = known_keys(k);
+    dpr_key key = r->key;
+    key.f.in_memory = DPR_MEMORY_DEVICE;
+    return is_in_device_memory(&a[DPR_PARTS_IN]) && is_in_device_memory(&a[DPR_PARTS_OUT])
            && is_in_device_memory(&a[DPR_PARTS_MORE]) && is_in_device_memory(&a[DPR_PARTS_MORE + 1])
-           && !dpr_this_build.key_reduce->probe(&r->key, &dpr_ctx_machine(ctx)->caps);
+           && (uintptr_t)k->parts.in % dpr_dtypes[key.f.dtype].size == 0
+           && !dpr_refuse_one_pass(&keys, &key, &dpr_ctx_machine(ctx)->caps, r->count);
 }
 
 /* Enqueues the call in a stream. With `count` it waits in the request's stream or in none. `runs` receives the number
  * of runs otherwise. */
-static dpr_status reduce_in_one_pass(dpr_ctx *ctx, const keyed *k, uint64_t *runs, dpr_stream stream,
+static dpr_status reduce_in_one_pass(dpr_ctx *ctx, const dpr_keyed *k, uint64_t *runs, dpr_stream stream,
                                      const dpr_host_result *count) {
     dpr_keyed_run r = {.keys = k->keys, .unique = k->unique, .results = k->parts.out};
-    r.key_bytes = (uint32_t)k->key_bytes;
+    r.key_bytes = (uint32_t)key_bytes(k);
     dpr_request_run(&k->parts.request, &r.run);
     r.run.key.f.in_memory = DPR_MEMORY_DEVICE;
     r.run.in = k->parts.in;
@@ -141,18 +132,12 @@ static dpr_status reduce_in_one_pass(dpr_ctx *ctx, const keyed *k, uint64_t *run
 
 /* Enqueues a pass over the keys at r.run.in. It counts the runs, for *r.run.out; or, if r.begins is not NULL, writes
  * where they begin, and their keys. With `count` the call waits for the number of runs instead. */
-static dpr_status look_at_keys(dpr_ctx *ctx, const keyed *k, dpr_keys_run r, const dpr_host_result *count) {
+static dpr_status look_at_keys(dpr_ctx *ctx, const dpr_keyed *k, dpr_keys_run r, const dpr_host_result *count) {
     r.room = k->room;
     r.run.count = k->parts.request.count;
     r.run.device_count = k->device_count;
     r.run.key.f.dtype = DPR_ROW(k->dtype);
     return pass(ctx, dpr_this_build.key_runs, &r.run, count);
-}
-
-/* Bytes of where the runs begin, a multiple of 8, because keys of up to 8 bytes may follow. */
-static size_t begins_bytes(const keyed *k, uint64_t found) {
-    const size_t bytes = (size_t)(found + 1) * dpr_dtype_size(dpr_key_runs_type(k->parts.request.count));
-    return (bytes + 7) / 8 * 8;
 }
 
 static dpr_place on_device(const dpr_ctx *ctx) {
@@ -180,10 +165,10 @@ static void give_back(dpr_ctx *ctx, const held *h) {
 }
 
 /* Copies keys in pageable memory to the device, after the work that the call comes after. */
-static dpr_status copy_keys(dpr_ctx *ctx, const keyed *k, held *h) {
+static dpr_status copy_keys(dpr_ctx *ctx, const dpr_keyed *k, held *h) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
     const dpr_stream stream = k->parts.request.stream;
-    const size_t bytes = k->parts.request.count * k->key_bytes;
+    const size_t bytes = k->parts.request.count * key_bytes(k);
     const dpr_status status =
         stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(k->parts.array[DPR_PARTS_IN].place);
     return status == DPR_OK ? dpr_device_upload(device, k->keys, bytes, bytes, &h->keys) : status;
@@ -191,7 +176,7 @@ static dpr_status copy_keys(dpr_ctx *ctx, const keyed *k, held *h) {
 
 /* Counts the runs after the work that the call comes after. So the rest of the call may be done in any stream: in the
  * device's own if the caller has named none. */
-static dpr_status count_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t *found) {
+static dpr_status count_on_gpu(dpr_ctx *ctx, const dpr_keyed *k, held *h, uint64_t *found) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
     dpr_status status = dpr_device_own_stream(device, &h->stream);
     if (status == DPR_OK)
@@ -212,10 +197,10 @@ static dpr_status count_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t *
 }
 
 /* Writes where the runs begin, and their keys if they are wanted, behind them. */
-static dpr_status write_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t found) {
-    const size_t bytes = begins_bytes(k, found);
+static dpr_status write_on_gpu(dpr_ctx *ctx, const dpr_keyed *k, held *h, uint64_t found) {
+    const size_t bytes = dpr_key_runs_bytes(k->parts.request.count, found);
     const dpr_status status =
-        dpr_device_lend(dpr_ctx_gpu(ctx), bytes + (k->unique ? (size_t)found * k->key_bytes : 0), h->stream, &h->runs);
+        dpr_device_lend(dpr_ctx_gpu(ctx), bytes + (k->unique ? (size_t)found * key_bytes(k) : 0), h->stream, &h->runs);
     if (status != DPR_OK)
         return status;
     dpr_keys_run r = {.counts = h->counts.memory, .begins = h->runs.memory};
@@ -226,9 +211,9 @@ static dpr_status write_on_gpu(dpr_ctx *ctx, const keyed *k, held *h, uint64_t f
 }
 
 /* Reduces the runs that have been written, copies their keys from h->runs to `to`, unless that is NULL, and waits. */
-static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found, void *to) {
+static dpr_status reduce_written(dpr_ctx *ctx, dpr_keyed *k, const held *h, uint64_t found, void *to) {
     const int is_pageable = has_pageable_out(k);
-    const void *const unique = (const char *)h->runs.memory + begins_bytes(k, found);
+    const void *const unique = (const char *)h->runs.memory + dpr_key_runs_bytes(k->parts.request.count, found);
     use_runs(k, h->runs.memory, dpr_key_runs_type(k->parts.request.count), found, on_device(ctx));
     k->parts.request.stream = h->stream;
     const dpr_status status = is_pageable ? dpr_parts_run(ctx, &k->parts, k->parts.request.count)
@@ -237,14 +222,14 @@ static dpr_status reduce_written(dpr_ctx *ctx, keyed *k, const held *h, uint64_t
         dpr_device_drain(dpr_ctx_gpu(ctx), h->stream);
     if (status != DPR_OK || (is_pageable && !to))
         return status;
-    return dpr_device_put_in_stream(dpr_ctx_gpu(ctx), h->stream, to, unique, (size_t)found * k->key_bytes);
+    return dpr_device_put_in_stream(dpr_ctx_gpu(ctx), h->stream, to, unique, (size_t)found * key_bytes(k));
 }
 
 /* The same for unique keys in host memory: they are fetched before the results change, and afterwards go to the caller
  * by a copy that cannot fail. */
-static dpr_status reduce_for_host(dpr_ctx *ctx, keyed *k, const held *h, uint64_t found) {
-    const void *const unique = (const char *)h->runs.memory + begins_bytes(k, found);
-    const size_t bytes = (size_t)found * k->key_bytes;
+static dpr_status reduce_for_host(dpr_ctx *ctx, dpr_keyed *k, const held *h, uint64_t found) {
+    const void *const unique = (const char *)h->runs.memory + dpr_key_runs_bytes(k->parts.request.count, found);
+    const size_t bytes = (size_t)found * key_bytes(k);
     dpr_device *const device = dpr_ctx_gpu(ctx);
     void *const fetched = malloc(bytes);
     if (!fetched) {
@@ -260,7 +245,7 @@ static dpr_status reduce_for_host(dpr_ctx *ctx, keyed *k, const held *h, uint64_
     return status;
 }
 
-static dpr_status run_on_gpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
+static dpr_status run_on_gpu(dpr_ctx *ctx, dpr_keyed *k, uint64_t *found) {
     const dpr_memory place = k->parts.array[DPR_PARTS_MORE + 1].place.memory; /* of the unique keys */
     const int for_host = k->unique && (place == DPR_MEMORY_HOST || place == DPR_MEMORY_PINNED);
     held h = {.stream = NULL};
@@ -282,7 +267,7 @@ static dpr_status run_on_gpu(dpr_ctx *ctx, keyed *k, uint64_t *found) {
 /* ---- On the GPU, in a stream ---- */
 
 /* Enqueues all passes. `memory` has room for the counts, and behind them for where the runs begin. */
-static dpr_status enqueue_passes(dpr_ctx *ctx, keyed *k, uint64_t *memory, uint64_t *runs, dpr_stream stream) {
+static dpr_status enqueue_passes(dpr_ctx *ctx, dpr_keyed *k, uint64_t *memory, uint64_t *runs, dpr_stream stream) {
     dpr_keys_run r = {.counts = memory};
     r.run.in = k->keys;
     r.run.out = runs;
@@ -300,8 +285,8 @@ static dpr_status enqueue_passes(dpr_ctx *ctx, keyed *k, uint64_t *memory, uint6
     return dpr_parts_enqueue(ctx, &k->parts, stream);
 }
 
-static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream stream) {
-    const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + begins_bytes(k, k->room);
+static dpr_status enqueue(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs, dpr_stream stream) {
+    const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(k->parts.request.count, k->room);
     dpr_loan loan;
     if (fits_one_pass(ctx, k))
         return reduce_in_one_pass(ctx, k, runs, stream, NULL);
@@ -319,10 +304,10 @@ static dpr_status enqueue(dpr_ctx *ctx, keyed *k, uint64_t *runs, dpr_stream str
 
 /* Checks what a call with keys needs beyond dpr_parts_make(). `runs` is NULL unless the number of runs goes to memory
  * that a stream reaches. */
-static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
+static dpr_status prepare(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
     const size_t count = k->parts.request.count, room = (size_t)most_runs(k);
     const int has_keys = count > 0;
-    dpr_status status = check_type(k->dtype);
+    dpr_status status = dpr_shape_check_keys("key_dtype", k->dtype);
     if (status == DPR_OK && has_keys)
         status = dpr_shape_check_pointer("keys", k->keys, k->dtype);
     if (status == DPR_OK && has_keys && k->unique)
@@ -332,8 +317,8 @@ static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
     if (status != DPR_OK)
         return status;
     const dpr_parts_array more[] = {
-        {.name = "keys", .at = k->keys, .bytes = count * k->key_bytes},
-        {.name = "unique_keys", .at = k->unique, .bytes = room * k->key_bytes, .is_written = 1},
+        {.name = "keys", .at = k->keys, .bytes = count * key_bytes(k)},
+        {.name = "unique_keys", .at = k->unique, .bytes = room * key_bytes(k), .is_written = 1},
         {.name = "runs", .at = runs, .bytes = sizeof *runs, .is_written = 1},
         {.name = "device_count", .at = k->device_count, .bytes = sizeof *k->device_count}};
     k->parts.shape.results = room;
@@ -343,7 +328,7 @@ static dpr_status prepare(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
 dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in, void *unique_keys,
                              void *out, uint64_t *runs, size_t count, dpr_dtype dtype, dpr_op op,
                              const dpr_options *options) {
-    keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .key_bytes = dpr_dtype_size(key_dtype)};
+    dpr_keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype};
     uint64_t found = 0;
     dpr_status status = dpr_shape_check_pointer("runs", runs, DPR_U64);
     if (status != DPR_OK)
@@ -351,7 +336,7 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
     k.room = *runs;
     status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
-        status = count > 0 ? prepare(ctx, &k, NULL) : check_type(key_dtype);
+        status = count > 0 ? prepare(ctx, &k, NULL) : dpr_shape_check_keys("key_dtype", key_dtype);
     const int on_device = status == DPR_OK && dpr_parts_on_device(&k.parts);
     if (status == DPR_OK && count > 0 && !on_device)
         status = dpr_parts_reach(ctx, &k.parts);
@@ -362,8 +347,8 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
     return status;
 }
 
-/* The call in the CPU's context. */
-static dpr_status run_at_once(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
+/* The call on the CPU. */
+static dpr_status run_at_once(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
     uint64_t found = 0;
     dpr_status status = dpr_parts_reach(ctx, &k->parts);
     if (status == DPR_OK && k->device_count && *k->device_count < k->parts.request.count)
@@ -376,26 +361,27 @@ static dpr_status run_at_once(dpr_ctx *ctx, keyed *k, uint64_t *runs) {
     return DPR_OK;
 }
 
+dpr_status dpr_keyed_enqueue(dpr_ctx *ctx, dpr_keyed *call, int on_cpu, uint64_t *runs, dpr_stream stream) {
+    dpr_status status = dpr_shape_check_pointer("runs", runs, DPR_U64);
+    if (status == DPR_OK && call->device_count)
+        status = dpr_shape_check_pointer("device_count", call->device_count, DPR_U64);
+    call->room = most_runs(call);
+    if (status == DPR_OK)
+        status = prepare(ctx, call, runs);
+    if (status == DPR_OK && on_cpu)
+        return run_at_once(ctx, call, runs);
+    if (status == DPR_OK)
+        status = dpr_parts_reach_stream(&call->parts);
+    return status == DPR_OK ? enqueue(ctx, call, runs, stream) : status;
+}
+
 dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                    void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
                                    const uint64_t *device_count, dpr_dtype dtype, dpr_op op, const dpr_options *options,
                                    dpr_stream stream) {
-    keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .key_bytes = dpr_dtype_size(key_dtype)};
-    k.device_count = device_count;
+    dpr_keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .room = room, .device_count = device_count};
     dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
         status = dpr_parts_no_stream(ctx, &k.parts, stream);
-    if (status == DPR_OK)
-        status = dpr_shape_check_pointer("runs", runs, DPR_U64);
-    if (status == DPR_OK && device_count)
-        status = dpr_shape_check_pointer("device_count", device_count, DPR_U64);
-    k.room = room;
-    k.room = most_runs(&k);
-    if (status == DPR_OK)
-        status = prepare(ctx, &k, runs);
-    if (status == DPR_OK && !dpr_ctx_gpu(ctx))
-        return run_at_once(ctx, &k, runs);
-    if (status == DPR_OK)
-        status = dpr_parts_reach_stream(&k.parts);
-    return status == DPR_OK ? enqueue(ctx, &k, runs, stream) : status;
+    return status == DPR_OK ? dpr_keyed_enqueue(ctx, &k, !dpr_ctx_gpu(ctx), runs, stream) : status;
 }

@@ -94,11 +94,21 @@ dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t c
     return dpr_fill_out(out, &found, sizeof found);
 }
 
+dpr_status dpr_decision_one_pass(const dpr_decision *decision, size_t count, const char **refusal) {
+    if (!decision || !refusal)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", decision ? "refusal" : "decision");
+    const dpr_keys *keys = &decision->shape.keys;
+    if (keys->dtype == DPR_DTYPE_NONE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "decision is of a problem without problem->key_dtype");
+    *refusal = dpr_refuse_one_pass(keys, &decision->choice.key, &decision->machine.caps, count);
+    return DPR_OK;
+}
+
 dpr_status dpr_decision_explain(const dpr_decision *decision, size_t count, char *text, size_t *len) {
     if (!decision || !len)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", decision ? "len" : "decision");
     dpr_run run = decision->run;
     run.count = count;
     dpr_shape_run(&decision->shape, &run);
-    return dpr_explain(&decision->choice, &decision->machine, &run, text, len);
+    return dpr_explain(&decision->choice, &decision->machine, &run, &decision->shape.keys, text, len);
 }

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "by_key.h"
 #include "ctx.h"
 #include "error.h"
 #include "measure.h"
@@ -144,12 +145,21 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     return DPR_OK;
 }
 
-/* Fails unless the plan is of one operation. */
+static int has_keys(const dpr_plan *plan) {
+    return plan->shape.keys.dtype != DPR_DTYPE_NONE;
+}
+
+/* Fails if the plan is of keys. */
+static dpr_status check_no_keys(const dpr_plan *plan) {
+    return has_keys(plan) ? dpr_fail(DPR_ERR_INVALID_OPTION, "plan is of keys, for dpr_plan_run_by_key()") : DPR_OK;
+}
+
+/* Fails unless the plan is of one operation, and has no keys. */
 static dpr_status check_single(const dpr_plan *plan) {
     if (!plan)
         return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
     if (plan->request.fused.count == 0)
-        return DPR_OK;
+        return check_no_keys(plan);
     return dpr_fail(DPR_ERR_INVALID_OPTION, "plan is of %d operations, for dpr_plan_run_fused()",
                     plan->request.fused.count);
 }
@@ -162,7 +172,26 @@ dpr_status dpr_plan_run(dpr_plan *plan, const void *in, void *out, dpr_stream st
 dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *const *outs, dpr_stream stream) {
     if (!plan || !outs)
         return dpr_fail(DPR_ERR_NULL_POINTER, "%s is NULL", plan ? "outs" : "plan");
-    return run_plan(plan, in, outs, stream);
+    const dpr_status status = check_no_keys(plan);
+    return status == DPR_OK ? run_plan(plan, in, outs, stream) : status;
+}
+
+dpr_status dpr_plan_run_by_key(dpr_plan *plan, const void *keys, const void *in, void *unique_keys, void *out,
+                               uint64_t *runs, dpr_stream stream) {
+    if (!plan)
+        return dpr_fail(DPR_ERR_NULL_POINTER, "plan is NULL");
+    if (!has_keys(plan))
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "plan is of a problem without problem->key_dtype");
+    const int on_cpu = plan->step->strategy->side == DPR_ON_CPU;
+    if (stream && on_cpu)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "stream is %p, and the plan runs on the CPU", (void *)stream);
+    dpr_keyed call = {.parts = {.request = plan->request, .in = in, .out = out},
+                      .keys = keys,
+                      .unique = unique_keys,
+                      .dtype = plan->shape.keys.dtype,
+                      .room = plan->shape.keys.room,
+                      .device_count = plan->run.device_count};
+    return dpr_keyed_enqueue(plan->ctx, &call, on_cpu, runs, stream);
 }
 
 dpr_status dpr_plan_run_partial(dpr_plan *plan, const void *in, void *partial, uint64_t first_index,
@@ -192,13 +221,18 @@ dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len) {
     if (wisdom)
         dpr_wisdom_attach(wisdom, &machine);
     dpr_shape_run(&plan->shape, &run);
-    const dpr_status status = dpr_explain(plan->choice, &machine, &run, text, len);
+    const dpr_status status = dpr_explain(plan->choice, &machine, &run, &plan->shape.keys, text, len);
     dpr_wisdom_release(wisdom);
     return status;
 }
 
 const char *dpr_plan_strategy(const dpr_plan *plan) {
-    return plan ? plan->step->strategy->name : NULL;
+    if (!plan)
+        return NULL;
+    const dpr_caps *caps = &dpr_ctx_machine(plan->ctx)->caps;
+    const int in_one_pass =
+        has_keys(plan) && !dpr_refuse_one_pass(&plan->shape.keys, &plan->choice->key, caps, plan->request.count);
+    return in_one_pass ? dpr_this_build.key_reduce->name : plan->step->strategy->name;
 }
 
 void dpr_plan_destroy(dpr_plan *plan) {

@@ -238,19 +238,49 @@ static dpr_status take_parts(const dpr_problem *problem, dpr_request *out, dpr_s
     return DPR_OK;
 }
 
-/* Fails if the problem wants of an array with segments, axes or gaps what is only for one array without gaps,
+/* A problem with keys. There may be none, whatever the operation. */
+static dpr_status take_keys(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
+    const dpr_keys keys = {problem->key_dtype, problem->room, problem->device_count != NULL};
+    const char *const other = problem->segments     ? "segments"
+                              : problem->axes       ? "axes"
+                              : problem->dimensions ? "dimensions"
+                              : problem->extents    ? "extents"
+                              : problem->strides    ? "strides"
+                                                    : NULL;
+    if (other)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->%s and problem->key_dtype are both set", other);
+    dpr_status status = dpr_shape_check_keys("problem->key_dtype", problem->key_dtype);
+    if (status == DPR_OK)
+        status = make(problem, problem->count > 0 ? problem->count : 1, out);
+    out->count = problem->count;
+    *shape = dpr_shape_of_keys(&keys, problem->count);
+    return status;
+}
+
+static dpr_status take(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
+    if (problem->key_dtype != DPR_DTYPE_NONE)
+        return take_keys(problem, out, shape);
+    if (problem->room != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->room is %llu; it should be 0 without problem->key_dtype",
+                        (unsigned long long)problem->room);
+    return problem->segments || problem->axes ? take_parts(problem, out, shape) : take_array(problem, out, shape);
+}
+
+/* Fails if the problem wants of an array with segments, keys, axes or gaps what is only for one array without gaps,
  * or, like a launch report, for segments, too. */
 static dpr_status check_shape(const dpr_request *request, const dpr_shape *shape) {
     if (dpr_shape_is_array(shape))
         return DPR_OK;
     if (request->fused.count > 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
-                        "problem->op_count is %d; it should be 1 for an array with segments, axes or gaps",
+                        "problem->op_count is %d; it should be 1 for an array with segments, keys, axes or gaps",
                         request->fused.count);
     if (request->launch_report && shape->kind == DPR_SHAPE_AXES)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "options->launch->report is set; an array with axes or gaps is reduced without nested "
                         "launches");
+    if (request->launch_report && shape->keys.dtype != DPR_DTYPE_NONE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->launch->report is set; a plan of keys writes no report");
     return DPR_OK;
 }
 
@@ -258,11 +288,13 @@ dpr_status dpr_request_of_problem(const dpr_problem *problem, int has_gpu, dpr_p
                                   dpr_shape *shape) {
     dpr_status status = dpr_adopt("problem", "dpr_problem", problem, adopted, sizeof *adopted);
     if (status == DPR_OK)
-        status = adopted->segments || adopted->axes ? take_parts(adopted, out, shape) : take_array(adopted, out, shape);
+        status = take(adopted, out, shape);
     if (status == DPR_OK)
         status = check_shape(out, shape);
     if (status != DPR_OK)
         return status;
+    if (adopted->reserved != 0)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->reserved is %d; it should be 0", adopted->reserved);
     if (!adopted->ops && adopted->op_count != 0)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->op_count is %zu; it should be 0, because problem->ops is NULL", adopted->op_count);

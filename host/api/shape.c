@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "error.h"
+#include "key_runs.h"
 
 /* ---- Segments ---- */
 
@@ -272,7 +273,22 @@ dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, u
     return DPR_OK;
 }
 
-/* ---- Keys and runs ---- */
+/* ---- Runs of keys ---- */
+
+dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype) {
+    if ((unsigned)dtype - DPR_FIRST_DTYPE < DPR_DTYPE_COUNT && dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS)
+        return DPR_OK;
+    return dpr_fail(DPR_ERR_INVALID_DTYPE, "%s is %d; it should be DPR_BOOL or a type of integers", what, (int)dtype);
+}
+
+dpr_shape dpr_shape_of_keys(const dpr_keys *keys, uint64_t count) {
+    const uint64_t most = keys->room < count ? keys->room : count;
+    dpr_shape shape = {.kind = DPR_SHAPE_SEGMENTS, .results = most > 0 ? most : 1, .keys = *keys};
+    shape.segments = (dpr_segment_list){.count = shape.results, .dtype = dpr_key_runs_type(count)};
+    return shape;
+}
+
+/* ---- The fields of the planner's keys and of runs ---- */
 
 static uint8_t logarithm(uint64_t n) {
     return (uint8_t)(63 - __builtin_clzll(n));

@@ -1,8 +1,9 @@
-/* What a call or a plan reduces: one array, segments of it, or an array along axes. */
+/* What a call or a plan reduces: one array, segments of it, runs of keys, or an array along axes. */
 #ifndef DPR_HOST_API_SHAPE_H
 #define DPR_HOST_API_SHAPE_H
 
 #include "lists.h"
+#include "plan/keys.h"
 #include "strategy.h"
 
 typedef enum dpr_shape_kind { DPR_SHAPE_ARRAY, DPR_SHAPE_SEGMENTS, DPR_SHAPE_AXES } dpr_shape_kind;
@@ -11,6 +12,7 @@ typedef struct dpr_shape {
     dpr_shape_kind kind;
     uint64_t results; /* 1 for one array; 0: there is nothing to do, and the list or the layout is empty */
     dpr_segment_list segments;
+    dpr_keys keys;        /* if there are any, the list is that of the runs, as far as it is known */
     dpr_axes_layout axes; /* also of one array whose elements do not lie one behind the other */
     int has_ends;         /* 1: the list of segments has begins and ends; 0: offsets */
     int check;            /* dpr_segments.check */
@@ -34,6 +36,13 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
 
 /* The same for problem->dimensions, of which there is at least one. All of them are reduced. */
 dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, uint64_t *elements);
+
+/* Makes a shape of the runs of `count` keys, of which there are at most keys->room. It has as many results as there can
+ * be runs, or one if there is none. */
+dpr_shape dpr_shape_of_keys(const dpr_keys *keys, uint64_t count);
+
+/* Fails if this is no type of keys. The sentence names `what`. */
+dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype);
 
 /* Sets the list's count to the number of segments that is in memory which the host reaches. */
 void dpr_shape_take_number(dpr_segment_list *list);

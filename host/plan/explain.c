@@ -1,4 +1,5 @@
 #include "cuda/device.h"
+#include "key_runs.h"
 #include "lists.h"
 #include "planner.h"
 #include "registry.h"
@@ -18,7 +19,13 @@ typedef struct explanation {
     const dpr_choice *choice;
     const dpr_machine *machine;
     const dpr_run *run;
+    const dpr_keys *keys;    /* NULL: there are none */
+    const char *why_not_one; /* why runs of keys are not reduced in one pass; NULL: they are, or there are none */
 } explanation;
+
+static int is_one_pass(const explanation *of) {
+    return of->keys && !of->why_not_one;
+}
 
 /* The run whose memory and launches are explained. */
 static dpr_run run_of(const dpr_choice_step *step, const explanation *of) {
@@ -37,7 +44,10 @@ static uint64_t results_of(const explanation *of) {
 static void explain_shape(dpr_text *text, const explanation *of) {
     const dpr_key *key = &of->choice->key;
     const unsigned long long results = results_of(of);
-    if (of->run->segments)
+    if (of->keys)
+        dpr_text_add(text, " by keys of %s, with room for %llu run%s,", dpr_dtypes[DPR_ROW(of->keys->dtype)].name,
+                     (unsigned long long)of->keys->room, of->keys->room == 1 ? "" : "s");
+    else if (of->run->segments)
         dpr_text_add(text, " in %llu segment%s,", results, results == 1 ? "" : "s");
     else if (key->f.strided)
         dpr_text_add(text, " along axes, %llu result%s,", results, results == 1 ? "" : "s");
@@ -55,6 +65,26 @@ static void explain_launch(dpr_text *text, const dpr_choice_step *step, const ex
     if (strategy->workspace_bytes && results_of(of) > 0)
         dpr_text_add(text, ", %zu bytes of workspace", strategy->workspace_bytes(&run));
     dpr_text_add(text, "\n");
+}
+
+/* What one pass over keys and elements takes. */
+static void explain_one_pass(dpr_text *text, const explanation *of) {
+    const dpr_strategy *const one = dpr_this_build.key_reduce;
+    dpr_run run = *of->run;
+    run.key = of->choice->key;
+    dpr_text_add(text, "strategy:  %s, which is used wherever it can be\n", one->name);
+    dpr_text_add(text, "launch:    %zu bytes of scratch memory, %zu bytes of workspace\n", one->scratch_bytes,
+                 one->workspace_bytes(&run));
+}
+
+/* How the runs are found that the strategy then reduces. */
+static void explain_keys(dpr_text *text, const dpr_strategy *strategy, const explanation *of) {
+    if (strategy->side == DPR_ON_CPU)
+        dpr_text_add(text, "keys:      threads of the CPU find the runs first");
+    else
+        dpr_text_add(text, "keys:      two passes find the runs first, with up to %zu bytes of workspace",
+                     DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(of->run->count, of->keys->room));
+    dpr_text_add(text, "; not one pass: %s\n", of->why_not_one);
 }
 
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
@@ -106,6 +136,8 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
     const dpr_caps *caps = &of->machine->caps;
     const int width = dpr_strategy_width();
     int without_gpu = 0, on_cpu = 0;
+    if (of->keys)
+        dpr_text_add(text, "to reduce the runs once they are found:\n");
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         const dpr_strategy *strategy = dpr_strategies[i];
         const char *refusal = dpr_refusal(strategy, key, caps);
@@ -163,20 +195,32 @@ static void explain(dpr_text *text, const void *subject) {
     if (key->f.block)
         dpr_text_add(text, "asked for: blocks of %d threads\n", 1 << key->f.block);
     explain_machine(text, caps);
+    if (is_one_pass(of)) {
+        explain_one_pass(text, of);
+        explain_strategies(text, NULL, of);
+        return;
+    }
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name, reason_of(step, of));
+    if (of->keys)
+        explain_keys(text, step->strategy, of);
     explain_launch(text, step, of);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);
     explain_strategies(text, step->strategy, of);
 }
 
-dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, const dpr_run *run, char *text,
-                       size_t *len) {
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, const dpr_run *run, const dpr_keys *keys,
+                       char *text, size_t *len) {
     dpr_machine known;
     const dpr_status status = dpr_machine_known(machine, 0, &known);
     if (status != DPR_OK)
         return status;
     if (choice->estimated)
         known.wisdom = NULL;
-    return dpr_text_fill(explain, &(explanation){choice, &known, run}, text, len);
+    explanation of = {choice, &known, run, NULL, NULL};
+    if (keys && keys->dtype != DPR_DTYPE_NONE) {
+        of.keys = keys;
+        of.why_not_one = dpr_refuse_one_pass(keys, &choice->key, &known.caps, run->count);
+    }
+    return dpr_text_fill(explain, &of, text, len);
 }

@@ -3,6 +3,7 @@
 #ifndef DPR_HOST_PLAN_PLANNER_H
 #define DPR_HOST_PLAN_PLANNER_H
 
+#include "keys.h"
 #include "strategy.h"
 
 /* Sets *out to how many blocks of the kernel the machine's GPU holds at a time; 0 blocks if that is unknown. If it
@@ -91,8 +92,8 @@ double dpr_expect(const dpr_strategy *strategy, const dpr_key *key, const dpr_ma
 const char *dpr_memory_name(dpr_memory memory);
 
 /* Writes the text of dpr_plan_explain() for a run of the choice, which may lack its arrays and its stream, by the same
- * protocol. */
-dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, const dpr_run *run, char *text,
-                       size_t *len);
+ * protocol. If `keys` is not NULL and has a type, the run's segments are runs of keys. */
+dpr_status dpr_explain(const dpr_choice *choice, const dpr_machine *machine, const dpr_run *run, const dpr_keys *keys,
+                       char *text, size_t *len);
 
 #endif

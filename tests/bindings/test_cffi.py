@@ -179,6 +179,17 @@ class Dpr:
                             self.x.size, self.lib.DPR_F64, self.lib.DPR_SUM))
         return [runs[0], *sums]
 
+    def run_by_key(self, function):
+        """The same for the function that runs a plan of keys."""
+        problem = self.sized("dpr_problem *", op=self.lib.DPR_SUM, dtype=self.lib.DPR_F64, count=self.x.size,
+                             key_dtype=self.lib.DPR_I64, room=2)
+        plan = self.make("dpr_plan **", self.lib.dpr_plan_create, self.context, problem)
+        try:
+            return self.sums_of_runs(lambda keys, _, x, unique, out, runs, *rest: function(
+                plan, keys, x, unique, out, runs, self.null))
+        finally:
+            self.lib.dpr_plan_destroy(plan)
+
     def sums_of_columns(self, function):
         """What the function, which must succeed, gives for the columns of x as an array of five rows."""
         extents, sums = self.ffi.new("uint64_t[]", [5, 2]), np.zeros(2)
@@ -314,6 +325,7 @@ CALLS = {
     "dpr_plan_create": lambda d, f: (d.name(f(d.context, d.null, d.ffi.new("dpr_plan **"))), "DPR_ERR_NULL_POINTER"),
     "dpr_plan_run": lambda d, f: (d.reduced(lambda x, out: f(d.plan, x, out, d.null), d.bytes(d.x)), 55),
     "dpr_plan_run_fused": lambda d, f: (d.run_fused(f), [55, 1, 10]),
+    "dpr_plan_run_by_key": lambda d, f: (d.run_by_key(f), [2, 10, 45]),
     "dpr_plan_explain": lambda d, f: ("cpu.serial" in d.explained(f, d.plan), True),
     "dpr_plan_strategy": lambda d, f: (d.text(f(d.plan)).startswith("cpu."), True),
     "dpr_plan_destroy": lambda d, f: (f(d.make("dpr_plan **", d.lib.dpr_plan_create, d.context, d.problem)), None),
@@ -367,6 +379,8 @@ CALLS = {
     "dpr_decision_destroy": lambda d, f: (f(d.make_decision()), None),
     "dpr_decision_step": lambda d, f: (getattr(d.make("dpr_step *", f, d.decision, 0), "from"), 0),
     "dpr_decision_predict": lambda d, f: (d.make("dpr_prediction *", f, d.decision, 0, 1000).seconds > 0, True),
+    "dpr_decision_one_pass": lambda d, f: (d.name(f(d.decision, 10, d.ffi.new("char const **"))),
+                                           "DPR_ERR_INVALID_OPTION"),
     "dpr_decision_explain": lambda d, f: ("cpu.serial" in d.explained(f, d.decision, 1000), True),
     "dpr_wisdom_import": lambda d, f: (d.name(f(b"/nowhere/wisdom")), "DPR_ERR_FILE"),
     "dpr_wisdom_export": lambda d, f: (d.name(f(b"/nowhere/wisdom")), "DPR_ERR_FILE"),

@@ -481,6 +481,84 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
     }
 }
 
+/* Makes a plan of the same call. */
+static dpr_plan *plan_of_keys(const scene *s, dpr_memory memory, uint64_t room, const dpr_options *options) {
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_plan *plan = NULL;
+    problem.dtype = DPR_I32;
+    problem.count = COUNT;
+    problem.memory = memory;
+    problem.key_dtype = DPR_I32;
+    problem.room = room;
+    problem.options = options;
+    EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+    return plan;
+}
+
+/* Plans name the way that runs take: in one pass where there is room for all, and otherwise in several. */
+PARTS_TEST(plans_of_keys) {
+    static const char one_pass[] = "runs of keys in one pass";
+    const scene *s = fixture;
+    keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
+    ASSERT_TRUE(there);
+    for (uint64_t room = 2; room <= COUNT; room += room < SEGMENTS ? 1 : COUNT - SEGMENTS) {
+        char text[8192];
+        size_t size = sizeof text;
+        dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_AUTO, room, NULL);
+        ASSERT_TRUE(plan != NULL);
+        start_keyed(&k, 77);
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs,
+                                                  s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+        EXPECT_EQ_U64(3, k.runs);
+        EXPECT_TRUE(room < 3 ? is_as_started(&k) : are_of_runs(k.results, k.unique));
+        EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+        EXPECT_EQ_I64(room == COUNT, strcmp(dpr_plan_strategy(plan), one_pass) == 0);
+        EXPECT_CONTAINS(text, dpr_plan_strategy(plan));
+        EXPECT_EQ_I64(room < COUNT,
+                      strstr(text, "not one pass: needs room for as many runs as there are keys") != NULL);
+        dpr_plan_destroy(plan);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, there);
+}
+
+/* The host's memory is the CPU's, also in the context of a GPU. */
+PARTS_TEST(plans_of_keys_in_host_memory) {
+    const scene *s = fixture;
+    static keyed k;
+    static int32_t ones[COUNT];
+    dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_HOST, SEGMENTS, NULL);
+    ASSERT_TRUE(plan != NULL);
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    start_keyed(&k, 77);
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
+                  dpr_plan_run_by_key(plan, k.keys, ones, k.unique, k.results, &k.runs, s->stream));
+    EXPECT_CONTAINS(dpr_last_error(), "the plan runs on the CPU");
+    EXPECT_STATUS(DPR_ERR_MEMORY_KIND, dpr_plan_run_by_key(plan, k.keys, s->in, k.unique, k.results, &k.runs, NULL));
+    EXPECT_TRUE(is_as_started(&k) && k.runs == 77);
+    EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, k.keys, ones, k.unique, k.results, &k.runs, NULL));
+    EXPECT_TRUE(k.runs == 3 && are_of_runs(k.results, k.unique));
+    dpr_plan_destroy(plan);
+}
+
+/* What the problem said of the memory may be wrong: the run looks where its arrays lie. */
+PARTS_TEST(plans_of_keys_in_other_memory) {
+    const scene *s = fixture;
+    keyed k, *const there = gpu_alloc(DPR_MEMORY_PINNED, sizeof k);
+    dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_DEVICE, COUNT, NULL);
+    ASSERT_TRUE(there && plan);
+    start_keyed(&k, 77);
+    EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+    EXPECT_STATUS(
+        DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+    EXPECT_TRUE(k.runs == 3 && are_of_runs(k.results, k.unique));
+    dpr_plan_destroy(plan);
+    gpu_free(DPR_MEMORY_PINNED, there);
+}
+
 /* A number of elements that the stream reads, and one in memory that it does not reach. */
 PARTS_TEST(runs_of_a_number_of_keys_on_the_device) {
     const scene *s = fixture;

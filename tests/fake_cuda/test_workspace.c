@@ -170,7 +170,7 @@ WORKSPACE_TEST(explained_as_a_candidate_with_workspace) {
     const dpr_choice choice = workspace_choice(machine, DPR_MEMORY_DEVICE);
     char text[8192];
     size_t len = sizeof text;
-    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 40960}, text, &len));
+    ASSERT_STATUS(DPR_OK, dpr_explain(&choice, machine, &(dpr_run){.count = 40960}, NULL, text, &len));
     EXPECT_CONTAINS(text, "strategy:  test.workspace, ");
     EXPECT_CONTAINS(text, "0 bytes of scratch memory, 88 bytes of workspace\n"); /* 11 blocks, 8 bytes each */
     EXPECT_TRUE(strstr(text, "nesting:") == NULL && strstr(text, "limits:") == NULL && strstr(text, "costs:") == NULL);

@@ -298,8 +298,14 @@ class Usage(ToolTest):
                 ("plan: options->launch->max_depth is 25; it should be from 0 to 24", "plan", "--depth", "25"),
                 ("plan: --count: 'nan' is no number", "plan", "-n", "nan"),
                 ("plan: --count: '0x10' is no number", "plan", "-n", "0x10"),
+                ("plan: --segments, --by-key and --axes exclude", "plan", "--segments", "3", "--by-key", "i8",
+                 "-n", "9"),
+                ("plan: --by-key needs --count", "plan", "--by-key", "i8"),
+                ("plan: --room needs --by-key", "plan", "--room", "8", "-n", "9"),
+                ("plan: problem->key_dtype is 523; it should be DPR_BOOL or a type of integers", "plan", "--by-key",
+                 "f32", "-n", "9"),
                 ("plan: --segments: '0' is no number of segments", "plan", "--segments", "0"),
-                ("plan: --segments and --axes exclude", "plan", "--segments", "3", "--axes", "4x5:1"),
+                ("plan: --segments, --by-key and --axes exclude", "plan", "--segments", "3", "--axes", "4x5:1"),
                 ("plan: --axes takes a single array\n", "plan", "--axes", "all"),
                 ("plan: --axes: '4x5' does not say which dimensions are reduced", "plan", "--axes", "4x5"),
                 ("plan: 'Nx300:1' has no array of so few elements\n", "plan", "--axes", "Nx300:1", "-n", "10"),
@@ -438,6 +444,15 @@ class Plan(ToolTest):
         for strategy in document["strategies"]:
             self.assertEqual("refused" in strategy, not strategy["name"].startswith("cpu."), strategy)
         self.bad("device memory", "plan", "--device", "cpu", "--memory", "device")
+
+    def test_by_key(self):
+        cpu = self.document("plan", "--device", "cpu", "--by-key", "u8", "-n", "2^20")
+        self.assertEqual((cpu["key_dtype"], cpu["room"]), ("u8", "1048576"))
+        self.assertEqual((cpu["one_pass"], cpu["one_pass_refused"]), (False, "needs a GPU"))
+        few = self.document("plan", "--device", "cpu", "--by-key", "u8", "-n", "2^20", "--room", "9", "-o", "max")
+        self.assertEqual(few["room"], "9")
+        self.assertIn("max of f32 by keys of u8, with room for 9 runs, in host memory",
+                      self.good("plan", "--device", "cpu", "--by-key", "u8", "-n", "2^20", "--room", "9", "-o", "max"))
 
     def test_segments_and_axes(self):
         many = self.document("plan", "--device", "cpu", "--segments", "1e6", "-n", "2^20")

@@ -25,7 +25,7 @@ typedef struct request {
     bench_shapes asked; /* arrays of several dimensions, at most one */
     const char *machine_file;
     int device; /* or CLI_NO_DEVICE */
-    int explain, json;
+    int explain, json, has_room;
     uint64_t count; /* to explain */
 } request;
 
@@ -40,6 +40,7 @@ static const cli_help help = {
     "  dpr plan --memory host -n 64Ki               for an array in host memory\n"
     "  dpr plan --segments 1e6 -n 2^26              for a million segments of 2^26 elements in all\n"
     "  dpr plan --axes 4096x65536:0                 along the first axis of an array\n"
+    "  dpr plan --by-key i32 -n 2^26                for runs of equal keys\n"
     "  dpr info --capture > this.caps               and elsewhere:\n"
     "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n",
     list_print_all,
@@ -61,6 +62,12 @@ static int take_segments(const char *text, void *out) {
     return code != CLI_OK || *segments > 0 ? code : cli_usage("'%s' is no number of segments to plan for", text);
 }
 
+static int take_room(const char *text, void *out) {
+    request *r = out;
+    r->has_room = 1;
+    return cli_count(text, &r->problem.room);
+}
+
 static int parse(int argc, char **argv, request *r) {
     const cli_option options[] = {
         {'o', "op", "OP", cli_op, &r->problem.op, "the operation (default: sum)"},
@@ -69,6 +76,8 @@ static int parse(int argc, char **argv, request *r) {
         {0, "segments", "N", take_segments, &r->segments.count, "the array has N segments, which offsets tell apart"},
         {0, "axes", "ARRAY", shapes_take_axes, &r->asked,
          "extents and the dimensions that are reduced, as in\n'dpr bench --axes': 16384x16384:1; N goes by --count"},
+        {0, "by-key", "TYPE", cli_dtype, &r->problem.key_dtype, "each run of equal keys of this type has a result"},
+        {0, "room", "RUNS", take_room, r, "of keys, room for so many results (default: one for each key)"},
         {0, "nan", "RULE", cli_nan, &r->options.nan, "propagate (default) or ignore"},
         {'s', "strategy", "NAME", cli_strategy, &r->options.strategy, "ask for a strategy by name"},
         {0, "block", "N", cli_block, &r->launch.block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
@@ -149,6 +158,15 @@ static void show_steps(report_out *out, const dpr_decision *decision) {
     report_table(out, NULL, list, 0, columns);
 }
 
+/* Whether runs of keys are reduced in one pass. */
+static void add_one_pass(report_out *out, const dpr_decision *decision, size_t count) {
+    const char *refusal = NULL;
+    (void)dpr_decision_one_pass(decision, count, &refusal);
+    report_add(out->document, "one_pass=%i", !refusal);
+    if (refusal)
+        cJSON_AddStringToObject(out->document, "one_pass_refused", refusal);
+}
+
 /* The numbers of elements for which the text has predictions. A key is "2^" and the exponent. */
 static const report_column predicted[] = {
     {"name", "strategy", UNIT_LEFT}, {"2^4", "2^4 ", UNIT_NONE},   {"2^10", "2^10 ", UNIT_NONE},
@@ -208,6 +226,10 @@ static void show_problem(report_out *out, const dpr_machine *machine, const requ
     if (p->segments) {
         cJSON_AddNumberToObject(out->document, "segments", (double)r->segments.count);
         snprintf(parts, sizeof parts, " in %llu segments,", (unsigned long long)r->segments.count);
+    } else if (p->key_dtype) {
+        report_add(out->document, "key_dtype=%s room=%lu", dpr_dtype_name(p->key_dtype), p->room);
+        snprintf(parts, sizeof parts, " by keys of %s, with room for %llu runs,", dpr_dtype_name(p->key_dtype),
+                 (unsigned long long)p->room);
     } else if (p->axes) {
         report_add(out->document, "axes=%s results=%lu", r->asked.at[0].name, r->array.results);
         snprintf(parts, sizeof parts, " along axes, %llu results,", (unsigned long long)r->array.results);
@@ -227,6 +249,8 @@ static int show_decision(const dpr_decision *decision, const dpr_machine *machin
         report_add(out.document, "count=%lu choice=%s", r->count,
                    dpr_strategy_name(step_at(decision, r->count).strategy));
     }
+    if (r->problem.key_dtype)
+        add_one_pass(&out, decision, r->count);
     show_strategies(&out, decision, r);
     if (r->explain && !r->json)
         code = print_explanation(decision, r->count);
@@ -239,7 +263,7 @@ static int show(const request *r, const dpr_machine *machine) {
     dpr_decision *decision;
     const dpr_status status = dpr_decision_create(machine, &r->problem, &decision);
     if (status == DPR_ERR_UNSUPPORTED_PAIR || status == DPR_ERR_SIZE || status == DPR_ERR_EMPTY
-        || status == DPR_ERR_INVALID_OPTION)
+        || status == DPR_ERR_INVALID_OPTION || status == DPR_ERR_INVALID_DTYPE)
         return cli_usage("%s", dpr_last_error());
     if (status != DPR_OK)
         return cli_error("%s", dpr_last_error());
@@ -265,11 +289,17 @@ static int run(const request *r) {
     return code;
 }
 
-/* Makes the problem one with segments or axes, if these are asked for. */
+/* Makes the problem one with segments, keys or axes, if these are asked for. */
 static int take_shape(request *r) {
     static const int64_t numbers[1]; /* decisions do not read them */
-    if (r->segments.count > 0 && r->asked.n > 0)
-        return cli_usage("--segments and --axes exclude each other");
+    if ((r->segments.count > 0) + (r->asked.n > 0) + (r->problem.key_dtype != DPR_DTYPE_NONE) > 1)
+        return cli_usage("--segments, --by-key and --axes exclude each other");
+    if (r->problem.key_dtype && !r->explain)
+        return cli_usage("--by-key needs --count");
+    if (r->has_room && !r->problem.key_dtype)
+        return cli_usage("--room needs --by-key");
+    if (r->problem.key_dtype && !r->has_room)
+        r->problem.room = r->count;
     if (r->asked.n > 1)
         return cli_usage("--axes takes a single array");
     if (r->segments.count > 0) {
