@@ -48,20 +48,26 @@ static void close_scene(void *state) {
 
 /* The context lives while the log is on. */
 static void begin_log(scene *s, const char *categories) {
-    ASSERT_TRUE(setenv("DPR_LOG_FILE", s->path, 1) == 0 && setenv("DPR_LOG", categories, 1) == 0);
+    ASSERT_TRUE(truncate(s->path, 0) == 0 && setenv("DPR_LOG_FILE", s->path, 1) == 0
+                && setenv("DPR_LOG", categories, 1) == 0);
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(0, &s->ctx));
+}
+
+/* What is in the log. */
+static const char *read_log(scene *s) {
+    FILE *file = fopen(s->path, "r");
+    const size_t n = file ? fread(s->text, 1, sizeof s->text - 1, file) : 0;
+    s->text[n] = '\0';
+    if (file)
+        (void)fclose(file);
+    return s->text;
 }
 
 static const char *end_log(scene *s) {
     dpr_ctx_destroy(s->ctx);
     EXPECT_TRUE(unsetenv("DPR_LOG_FILE") == 0 && unsetenv("DPR_LOG") == 0);
     dpr_shutdown();
-    FILE *file = fopen(s->path, "re");
-    const size_t n = file ? fread(s->text, 1, sizeof s->text - 1, file) : 0;
-    s->text[n] = '\0';
-    if (file)
-        (void)fclose(file);
-    return s->text;
+    return read_log(s);
 }
 
 static void enqueue(const scene *s, const char *strategy) {
@@ -132,4 +138,76 @@ LOG_TEST(of_nothing) {
     begin_log(fixture, "recursion");
     enqueue(fixture, "dp.recursive");
     EXPECT_EQ_STR("", end_log(fixture));
+}
+
+/* ---- What plans announce ---- */
+
+/* The sum of all numbers in front of `what`. */
+static size_t total(const char *text, const char *what) {
+    size_t sum = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what)) {
+        const char *number = at;
+        while (number > text && number[-1] >= '0' && number[-1] <= '9')
+            number--;
+        EXPECT_TRUE(number < at);
+        sum += (size_t)strtoull(number, NULL, 10);
+    }
+    return sum;
+}
+
+/* Checks that a run of the plan has as much workspace as is announced. Measuring costs, for the plan, takes some, too.
+ */
+static void expect_announced(scene *s, dpr_problem *problem, const char *strategy, const void *in, void *out) {
+    static const char of_run[] = " bytes of workspace at 0x";
+    static char announced[8192];
+    size_t size = sizeof announced;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_plan *plan = NULL;
+    options.strategy = strategy;
+    problem->options = &options;
+    begin_log(s, "memory");
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, problem, &plan));
+    EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, announced, &size));
+    const size_t before = total(read_log(s), of_run);
+    EXPECT_STATUS(DPR_OK, problem->key_dtype
+                              ? dpr_plan_run_by_key(plan, in, in, NULL, out, (uint64_t *)s->out, s->stream)
+                              : dpr_plan_run(plan, in, out, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream));
+    dpr_plan_destroy(plan);
+    const size_t expected = total(announced, " bytes of workspace"), had = total(end_log(s), of_run) - before;
+    EXPECT_THAT(had > 0 && expected == had, "%s: %zu bytes announced, and %zu taken", announced, expected, had);
+}
+
+LOG_TEST(of_the_workspace_that_plans_announce) {
+    enum { ELEMENTS = 1 << 22, PARTS = 100 };
+    static const char *const of_segments[] = {"segments.merge", "segments.group", "segments.split", "segments.bins",
+                                              "dp.segments"};
+    static const uint64_t rooms[] = {ELEMENTS, 1000};
+    int64_t offsets[PARTS + 1];
+    for (int i = 0; i <= PARTS; i++)
+        offsets[i] = i * (int64_t)(ELEMENTS / PARTS);
+    int32_t *const in = gpu_alloc(DPR_MEMORY_DEVICE, ELEMENTS * sizeof *in);
+    int64_t *const out = gpu_alloc(DPR_MEMORY_DEVICE, ELEMENTS * sizeof *out);
+    int64_t *const numbers = gpu_alloc(DPR_MEMORY_DEVICE, sizeof offsets);
+    ASSERT_TRUE(in && out && numbers && gpu_copy(numbers, offsets, sizeof offsets));
+    EXPECT_TRUE(gpu_fill_async(in, 0, ELEMENTS * sizeof *in, fixture->stream));
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_problem array = DPR_PROBLEM_INIT;
+    array.dtype = DPR_I32;
+    array.count = ELEMENTS;
+    dpr_problem in_segments = array, by_key = array;
+    segments.count = PARTS;
+    segments.begins = numbers;
+    in_segments.segments = &segments;
+    by_key.key_dtype = DPR_I32;
+    expect_announced(fixture, &array, "dp.tree", in, out);
+    for (size_t i = 0; i < LENGTH(of_segments); i++)
+        expect_announced(fixture, &in_segments, of_segments[i], in, out);
+    for (size_t i = 0; i < LENGTH(rooms); i++) {
+        by_key.room = rooms[i];
+        expect_announced(fixture, &by_key, NULL, in, out);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, in);
+    gpu_free(DPR_MEMORY_DEVICE, out);
+    gpu_free(DPR_MEMORY_DEVICE, numbers);
 }
