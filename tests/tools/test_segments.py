@@ -200,6 +200,7 @@ class Segments(ToolTest):
         for expect, wanted, *args in (
                 (1, f"{self.x}: by the offsets in {outside}, segment 1 ends at 501, and the array has 500 elements", self.x,
                  "--offsets", outside),
+                (1, "segment 1 ends at 501", self.x, "--offsets", outside, "-o", "sum,min,max"),
                 (1, "offsets are i32, u32, i64 or u64, and these are i16", self.x, "--offsets", self.x),
                 (1, "at least one number", self.x, "--offsets", self.file("none.npy", npy("i32", []))),
                 (1, "at least one number", self.x, "--offsets",

@@ -43,8 +43,9 @@ typedef struct work {
     int dims;
     uint64_t result_count;
     outcome outcomes[DPR_OP_COUNT];
-    int outcome_count; /* operations that have not failed */
-    dpr_ctx *ctx;      /* that runs them */
+    int outcome_count;   /* operations that have not failed */
+    int has_bad_segment; /* 1: a segment is not within the array, so that no operation has results */
+    dpr_ctx *ctx;        /* that runs them */
     /* In memory of its device: */
     const void *in, *begins;
     void *copies[2]; /* of the two, which are freed; NULL: they are in host memory */
@@ -408,9 +409,10 @@ static dpr_status fetch(const work *w, const outcome *o, const void *out) {
 }
 
 /* A message after the library refused the call or failed. 'every' leaves out what has no result without elements. */
-static int fail_reducing(const work *w, dpr_status status) {
+static int fail_reducing(work *w, dpr_status status) {
     const int code = status == DPR_ERR_EMPTY && w->a->every_op ? CLI_OK : CLI_FAILED;
-    if (status == DPR_ERR_SEGMENT)
+    w->has_bad_segment = status == DPR_ERR_SEGMENT;
+    if (w->has_bad_segment)
         return cli_error("%s: by the offsets in %s, %s", w->file, w->numbers_file, dpr_last_error());
     return cli_message(code, "%s: %s", w->file, dpr_last_error());
 }
@@ -447,10 +449,10 @@ static int reduce_one(work *w, outcome *o) {
     return code;
 }
 
-/* Runs all operations, whichever of them fail, where their arrays have been placed. */
+/* Runs all operations, whichever of them fail, where their arrays have been placed. A bad segment fails all of them. */
 static int reduce_each(work *w) {
     int code = CLI_OK;
-    for (int i = 0; i < w->a->op_count; i++) {
+    for (int i = 0; i < w->a->op_count && !w->has_bad_segment; i++) {
         outcome *const next = &w->outcomes[w->outcome_count];
         if (w->a->every_op && !dpr_supported(w->a->ops[i], dtype_of(w)))
             continue;
