@@ -238,7 +238,7 @@ KEYS_TEST(graphs) {
     }
 }
 
-/* A plan does what it explains: one pass where there is room for all results, and otherwise several. */
+/* A plan does what it explains: one pass for sums with room for a result of each key, and otherwise several. */
 KEYS_TEST(plans) {
     NEED_GPU();
     static const dpr_op ops[] = {DPR_SUM, DPR_ARGMIN, DPR_MEAN};

@@ -550,7 +550,7 @@ TEST(Planner, explanations_along_axes_have_workspace) {
     dpr_decision_destroy(decision);
 }
 
-/* Why runs of keys are not reduced in one pass, each by its own clause. */
+/* Each reason against one pass has its own clause. */
 TEST(Planner, runs_of_keys_in_one_pass_or_not) {
     typedef struct question {
         const char *refusal;
@@ -569,10 +569,10 @@ TEST(Planner, runs_of_keys_in_one_pass_or_not) {
         {"fewer than 2^32", DPR_SUM, DPR_MEMORY_DEVICE, (size_t)1 << 32, UINT64_MAX, NULL, 0, 0},
         {"nothing to reduce", DPR_SUM, DPR_MEMORY_DEVICE, 0, 8, NULL, 0, 0},
         {"need not know where a run begins", DPR_ARGMAX, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 0},
-        {"device memory alone", DPR_SUM, DPR_MEMORY_HOST, 1 << 20, 1 << 20, NULL, 0, 0},
+        {"all arrays in device memory", DPR_SUM, DPR_MEMORY_HOST, 1 << 20, 1 << 20, NULL, 0, 0},
         {"asked for by name", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, "segments.merge", 0, 0},
         {"a block size", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 256, 0},
-        {"the number of keys beforehand", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 1},
+        {"the number of keys before the run", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 1},
     };
     dpr_machine machine;
     if (dpr_strategy_find("segments.merge") < 0)
@@ -610,29 +610,37 @@ TEST(Planner, runs_of_keys_in_one_pass_or_not) {
     }
 }
 
-/* One pass takes workspace for long arrays. Several take 65 KiB, 4 bytes for each run, and one more of these. */
+/* One pass takes workspace for long arrays only. The passes that find runs take 64 KiB and 8 bytes to count them, and 4
+ * bytes for each run and for the end of the last one, rounded up to 8. */
 TEST(Planner, explanations_by_key_have_workspace) {
     static const struct {
+        size_t count;
         uint64_t room;
-        const char *line;
-    } lines[] = {{1 << 20, "\nlaunch:    8192 bytes of scratch memory, 0 bytes of workspace\n"},
-                 {1000, "\nkeys:      two passes find the runs first, with up to 69552 bytes of workspace; not one"},
-                 {1 << 28, "\nlaunch:    8192 bytes of scratch memory, "}};
+        const char *strategy, *line;
+    } cases[] = {
+        {1 << 20, 1 << 20, NULL, "\nlaunch:    8192 bytes of scratch memory, 0 bytes of workspace\n"},
+        {1 << 28, 1 << 28, NULL, "\nlaunch:    8192 bytes of scratch memory, "},
+        {1 << 20, 1000, NULL, "\nkeys:      two passes find the runs first, with up to 69552 bytes of workspace; one"},
+        {1 << 20, UINT64_MAX, "segments.merge", " first, with up to 4259856 bytes of workspace; one pass is refused: "},
+    };
     dpr_machine machine;
     if (dpr_strategy_find("segments.merge") < 0)
         SKIP("built without CUDA");
     ASSERT_TRUE(machine_load("h200", &machine));
-    for (size_t i = 0; i < LENGTH(lines); i++) {
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
         dpr_problem problem = DPR_PROBLEM_INIT;
         dpr_decision *decision = NULL;
         char text[8192];
         size_t size = sizeof text;
-        problem.count = i < 2 ? 1 << 20 : 1 << 28;
+        options.strategy = cases[i].strategy;
+        problem.options = &options;
+        problem.count = cases[i].count;
         problem.key_dtype = DPR_I32;
-        problem.room = lines[i].room;
+        problem.room = cases[i].room;
         ASSERT_STATUS(DPR_OK, dpr_decision_create(&machine, &problem, &decision));
         EXPECT_STATUS(DPR_OK, dpr_decision_explain(decision, problem.count, text, &size));
-        EXPECT_CONTAINS(text, lines[i].line);
+        EXPECT_CONTAINS(text, cases[i].line);
         EXPECT_EQ_I64(i == 0, strstr(text, ", 0 bytes of workspace") != NULL);
         dpr_decision_destroy(decision);
     }

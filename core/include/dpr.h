@@ -774,10 +774,10 @@ typedef struct dpr_problem {
     /** NULL, or dimensions, and along which of them the array is reduced: a run is then dpr_reduce_axes_async(). Copied
      * with extents and strides. `count` is 0 or the number of elements; otherwise as with `segments`, which is NULL. */
     const dpr_axes *axes;
-    uint64_t room; /**< as in dpr_reduce_by_key_async(); 0 without keys */
-    /** DPR_DTYPE_NONE, or the type of keys, of which each run has a result: the plan is then run by
-     * dpr_plan_run_by_key(). DPR_BOOL or a type of integers. `segments` and `axes` are NULL, `dimensions` is 0, there
-     * is one operation, and options->launch->report is NULL. */
+    uint64_t room; /**< the room for results, in runs of keys, as in dpr_reduce_by_key_async(); 0 without keys */
+    /** DPR_DTYPE_NONE, or the type of keys: DPR_BOOL or a type of integers. Each run of equal consecutive keys then has
+     * a result, and dpr_plan_run_by_key() executes the plan. `count` may be 0. `segments` and `axes` are NULL,
+     * `dimensions` is 0, there is one operation, and options->launch->report is NULL. */
     dpr_dtype key_dtype;
     int reserved; /**< 0 */
 } dpr_problem;
@@ -809,7 +809,11 @@ DPR_API dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *cons
 
 /** Runs a plan of keys, as dpr_reduce_by_key_async() does with the problem's count, device_count, room, types,
  * operation and options. Only this function runs such a plan; the others refuse it (DPR_ERR_INVALID_OPTION), and this
- * one refuses other plans. */
+ * one refuses other plans.
+ *
+ * A plan that runs on the CPU (in the CPU's context, or for DPR_MEMORY_HOST) needs a NULL stream and is done on return.
+ * On a GPU the arrays may lie wherever the stream reaches them; if that is not problem->memory, the run may go another
+ * way than dpr_plan_explain() describes. Errors: those of dpr_reduce_by_key_async(). */
 DPR_API dpr_status dpr_plan_run_by_key(dpr_plan *plan, const void *keys, const void *in, void *unique_keys, void *out,
                                        uint64_t *runs, dpr_stream stream);
 
@@ -1403,8 +1407,9 @@ typedef struct dpr_decision dpr_decision;
  * @param machine  a context's: the decision is the one that the context's calls make, unless one of them was in a
  * stream whose SMs could not hold the chosen kernel. For any other machine, the number of blocks that a GPU holds
  * follows from what kernels declare. It may be destroyed before the decision.
- * @param problem  its count is checked and does not change the decision; device_count, the value at options->init and
- * the numbers of segments are not used.
+ * @param problem  its count is checked, and changes the decision only with keys, which is made for as many runs as
+ * there can be. Whether device_count is set matters only for them. The number there, the value at options->init and the
+ * numbers of segments are not read.
  * @param out      receives the decision; the caller gives it back with dpr_decision_destroy().
  *
  * Errors: those that dpr_plan_create() has for the problem; DPR_ERR_MEMORY_KIND if no strategy reaches the memory. */
@@ -1451,9 +1456,10 @@ DPR_API void dpr_prediction_init(dpr_prediction *out, size_t size);
  * i >= dpr_strategy_count(). */
 DPR_API dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out);
 
-/** Tells whether one pass over keys and elements reduces the runs of `count` keys: *refusal is then NULL, and otherwise
- * why not, as a clause. dpr_decision_step() and dpr_decision_predict() tell how runs are reduced after they were found.
- * DPR_ERR_INVALID_OPTION if the problem has no keys. */
+/** Tells whether one pass over keys and elements reduces the runs of `count` keys, if all arrays lie in
+ * problem->memory: *refusal receives NULL if it does, and otherwise the reason as a clause, e.g. "needs a GPU", in
+ * static storage. dpr_decision_step() and dpr_decision_predict() are then about the strategy that reduces the runs
+ * after they are found. DPR_ERR_INVALID_OPTION if the problem has no keys. */
 DPR_API dpr_status dpr_decision_one_pass(const dpr_decision *decision, size_t count, const char **refusal);
 
 /** Describes the decision for `count` elements, as dpr_plan_explain() does and by its protocol. */

@@ -1,5 +1,5 @@
-/* dpr_reduce_by_key() and its form for streams: they check the call, and reduce the runs in one pass; or they find the
- * runs, and reduce them as segments. */
+/* dpr_reduce_by_key(), its form for streams, and runs of plans of keys: they check the call, and reduce the runs in one
+ * pass; or they find the runs, and reduce them as segments. */
 #include "by_key.h"
 
 #include <stdlib.h>

@@ -5,15 +5,16 @@
 #include "parts.h"
 
 typedef struct dpr_keyed {
-    dpr_parts parts; /* its request, `in` and `out` are set */
+    dpr_parts parts; /* the caller sets its request, `in` and `out` */
     const void *keys;
-    void *unique; /* NULL: they are not wanted */
-    dpr_dtype dtype;
+    void *unique;                 /* NULL: they are not wanted */
+    dpr_dtype dtype;              /* of the keys */
     uint64_t room;                /* in runs */
     const uint64_t *device_count; /* as in dpr_reduce_by_key_async() */
 } dpr_keyed;
 
-/* Checks the call's arrays, and enqueues it in the stream; or runs it at once, on the CPU. */
+/* Checks the arrays of the call, and enqueues it in `stream`; with on_cpu 1 it is run on the CPU, and done on return.
+ * *runs receives the number of runs. */
 dpr_status dpr_keyed_enqueue(dpr_ctx *ctx, dpr_keyed *call, int on_cpu, uint64_t *runs, dpr_stream stream);
 
 #endif

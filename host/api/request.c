@@ -238,7 +238,7 @@ static dpr_status take_parts(const dpr_problem *problem, dpr_request *out, dpr_s
     return DPR_OK;
 }
 
-/* A problem with keys. There may be none, whatever the operation. */
+/* A problem with keys. `count` may be 0, whatever the operation. */
 static dpr_status take_keys(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
     const dpr_keys keys = {problem->key_dtype, problem->room, problem->device_count != NULL};
     const char *const other = problem->segments     ? "segments"
@@ -266,8 +266,8 @@ static dpr_status take(const dpr_problem *problem, dpr_request *out, dpr_shape *
     return problem->segments || problem->axes ? take_parts(problem, out, shape) : take_array(problem, out, shape);
 }
 
-/* Fails if the problem wants of an array with segments, keys, axes or gaps what is only for one array without gaps,
- * or, like a launch report, for segments, too. */
+/* Fails if a problem with segments, keys, axes or gaps has several operations, or one with keys, axes or gaps a launch
+ * report. */
 static dpr_status check_shape(const dpr_request *request, const dpr_shape *shape) {
     if (dpr_shape_is_array(shape))
         return DPR_OK;

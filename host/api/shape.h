@@ -12,7 +12,7 @@ typedef struct dpr_shape {
     dpr_shape_kind kind;
     uint64_t results; /* 1 for one array; 0: there is nothing to do, and the list or the layout is empty */
     dpr_segment_list segments;
-    dpr_keys keys;        /* if there are any, the list is that of the runs, as far as it is known */
+    dpr_keys keys;        /* if they have a type, `segments` has the greatest number of runs, and no begins */
     dpr_axes_layout axes; /* also of one array whose elements do not lie one behind the other */
     int has_ends;         /* 1: the list of segments has begins and ends; 0: offsets */
     int check;            /* dpr_segments.check */
@@ -37,8 +37,8 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
 /* The same for problem->dimensions, of which there is at least one. All of them are reduced. */
 dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, uint64_t *elements);
 
-/* Makes a shape of the runs of `count` keys, of which there are at most keys->room. It has as many results as there can
- * be runs, or one if there is none. */
+/* Makes the shape of the runs of `count` keys. It has the lesser of `count` and keys->room results, but at least one,
+ * because a shape without results has nothing to be planned. */
 dpr_shape dpr_shape_of_keys(const dpr_keys *keys, uint64_t count);
 
 /* Fails if this is no type of keys. The sentence names `what`. */

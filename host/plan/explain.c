@@ -77,14 +77,19 @@ static void explain_one_pass(dpr_text *text, const explanation *of) {
                  one->workspace_bytes(&run));
 }
 
+/* The greatest number of runs that are reduced. */
+static uint64_t most_runs(const explanation *of) {
+    return of->keys->room < of->run->count ? of->keys->room : of->run->count;
+}
+
 /* How the runs are found that the strategy then reduces. */
 static void explain_keys(dpr_text *text, const dpr_strategy *strategy, const explanation *of) {
     if (strategy->side == DPR_ON_CPU)
         dpr_text_add(text, "keys:      threads of the CPU find the runs first");
     else
         dpr_text_add(text, "keys:      two passes find the runs first, with up to %zu bytes of workspace",
-                     DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(of->run->count, of->keys->room));
-    dpr_text_add(text, "; not one pass: %s\n", of->why_not_one);
+                     DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(of->run->count, most_runs(of)));
+    dpr_text_add(text, "; one pass is refused: %s\n", of->why_not_one);
 }
 
 static void explain_nesting(dpr_text *text, const dpr_choice_step *step, const explanation *of) {
@@ -137,7 +142,7 @@ static void explain_strategies(dpr_text *text, const dpr_strategy *chosen, const
     const int width = dpr_strategy_width();
     int without_gpu = 0, on_cpu = 0;
     if (of->keys)
-        dpr_text_add(text, "to reduce the runs once they are found:\n");
+        dpr_text_add(text, "strategies that can reduce the runs after they are found:\n");
     for (size_t i = 0; i < dpr_strategy_count(); i++) {
         const dpr_strategy *strategy = dpr_strategies[i];
         const char *refusal = dpr_refusal(strategy, key, caps);

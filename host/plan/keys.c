@@ -7,13 +7,13 @@ const char *dpr_refuse_one_pass(const dpr_keys *keys, const dpr_key *key, const 
     if (!caps->has_gpu || !dpr_this_build.key_reduce)
         return caps->has_gpu ? "needs a build with CUDA" : "needs a GPU";
     if (key->f.in_memory != DPR_MEMORY_DEVICE)
-        return "takes arrays in device memory alone";
+        return "needs all arrays in device memory";
     if (key->f.strategy != 0 || key->f.block != 0)
         return key->f.strategy != 0 ? "another strategy is asked for by name" : "a block size is asked for";
     if (key->f.effort == DPR_WISDOM_ONLY)
-        return "no times of it are measured, and only these are to decide";
+        return "has no measured times, and only such times may decide";
     if (keys->counted)
-        return "needs the number of keys beforehand";
+        return "needs the number of keys before the run, which device_count has";
     if (count > keys->room)
         return "needs room for as many runs as there are keys";
     if (count == 0 || count > UINT32_MAX)

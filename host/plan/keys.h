@@ -7,11 +7,11 @@
 typedef struct dpr_keys {
     dpr_dtype dtype; /* of the keys; DPR_DTYPE_NONE: the problem has none */
     uint64_t room;   /* in runs */
-    int counted;     /* 1: the number of keys is known when the run begins (dpr_problem.device_count) */
+    int counted;     /* 1: the run reads the number of keys when it begins (dpr_problem.device_count) */
 } dpr_keys;
 
 /* Why the GPU does not find and reduce the runs of `count` keys in one pass (core/key_reduce.cu), or NULL if it does.
- * All arrays are in the key's memory. */
+ * All arrays lie in key->f.in_memory, aligned to their elements. */
 const char *dpr_refuse_one_pass(const dpr_keys *keys, const dpr_key *key, const dpr_caps *caps, size_t count);
 
 #endif

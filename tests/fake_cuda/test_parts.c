@@ -481,7 +481,7 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
     }
 }
 
-/* Makes a plan of the same call. */
+/* Makes a plan of the call of enqueue_keyed(). */
 static dpr_plan *plan_of_keys(const scene *s, dpr_memory memory, uint64_t room, const dpr_options *options) {
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_plan *plan = NULL;
@@ -517,13 +517,13 @@ PARTS_TEST(plans_of_keys) {
         EXPECT_EQ_I64(room == COUNT, strcmp(dpr_plan_strategy(plan), one_pass) == 0);
         EXPECT_CONTAINS(text, dpr_plan_strategy(plan));
         EXPECT_EQ_I64(room < COUNT,
-                      strstr(text, "not one pass: needs room for as many runs as there are keys") != NULL);
+                      strstr(text, "one pass is refused: needs room for as many runs as there are keys") != NULL);
         dpr_plan_destroy(plan);
     }
     gpu_free(DPR_MEMORY_DEVICE, there);
 }
 
-/* The host's memory is the CPU's, also in the context of a GPU. */
+/* A plan for pageable memory runs on the CPU, also in the context of a GPU. */
 PARTS_TEST(plans_of_keys_in_host_memory) {
     const scene *s = fixture;
     static keyed k;
@@ -543,7 +543,7 @@ PARTS_TEST(plans_of_keys_in_host_memory) {
     dpr_plan_destroy(plan);
 }
 
-/* What the problem said of the memory may be wrong: the run looks where its arrays lie. */
+/* A run looks where its arrays lie, because this may be other memory than the problem names. */
 PARTS_TEST(plans_of_keys_in_other_memory) {
     const scene *s = fixture;
     keyed k, *const there = gpu_alloc(DPR_MEMORY_PINNED, sizeof k);

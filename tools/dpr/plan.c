@@ -77,7 +77,7 @@ static int parse(int argc, char **argv, request *r) {
         {0, "axes", "ARRAY", shapes_take_axes, &r->asked,
          "extents and the dimensions that are reduced, as in\n'dpr bench --axes': 16384x16384:1; N goes by --count"},
         {0, "by-key", "TYPE", cli_dtype, &r->problem.key_dtype, "each run of equal keys of this type has a result"},
-        {0, "room", "RUNS", take_room, r, "of keys, room for so many results (default: one for each key)"},
+        {0, "room", "RUNS", take_room, r, "with --by-key: room for RUNS results (default: one for each key)"},
         {0, "nan", "RULE", cli_nan, &r->options.nan, "propagate (default) or ignore"},
         {'s', "strategy", "NAME", cli_strategy, &r->options.strategy, "ask for a strategy by name"},
         {0, "block", "N", cli_block, &r->launch.block, "threads a block, of demonstrations: 32, 64, ... or 1024"},
