@@ -113,7 +113,7 @@ FILE_TEST(plans_measure) {
     problem.axes = &axes;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(fixture->ctx, &problem, &plan));
     EXPECT_CONTAINS(dpr_last_error(),
-                    "options->effort is DPR_MEASURE, which is not available with segments, axes or gaps");
+                    "options->effort is DPR_MEASURE, which is not available with segments, keys, axes or gaps");
     problem.axes = NULL;
     options.effort = (dpr_effort)4;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(fixture->ctx, &problem, &plan));
@@ -421,6 +421,12 @@ FILE_TEST(bad_arguments) {
     options.strategy = "cpu.simd";
     problem.options = &options;
     EXPECT_STATUS(DPR_OK, add(fixture, "cpu.simd", 100, 0.5));
+    dpr_problem by_key = problem;
+    by_key.key_dtype = DPR_I32;
+    by_key.room = 1;
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_add(machine, &by_key, 0, 1));
+    EXPECT_CONTAINS(dpr_last_error(), "problem->key_dtype is set");
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_wisdom_find(machine, &by_key, 0, &seconds));
     EXPECT_STATUS(DPR_ERR_NULL_POINTER, dpr_wisdom_find(machine, &problem, 0, NULL));
     EXPECT_STATUS(DPR_ERR_WISDOM, dpr_wisdom_find(machine, &problem, 0, &seconds));
     EXPECT_EQ_STR("no time of this strategy is known for this problem", dpr_last_error());

@@ -776,8 +776,9 @@ typedef struct dpr_problem {
     const dpr_axes *axes;
     uint64_t room; /**< the room for results, in runs of keys, as in dpr_reduce_by_key_async(); 0 without keys */
     /** DPR_DTYPE_NONE, or the type of keys: DPR_BOOL or a type of integers. Each run of equal consecutive keys then has
-     * a result, and dpr_plan_run_by_key() executes the plan. `count` may be 0. `segments` and `axes` are NULL,
-     * `dimensions` is 0, there is one operation, and options->launch->report is NULL. */
+     * a result, and dpr_plan_run_by_key() executes the plan. For every operation `count` and the number at device_count
+     * may be 0, and there are no runs then. `segments` and `axes` are NULL, `dimensions` is 0, there is one operation,
+     * and options->launch->report is NULL. */
     dpr_dtype key_dtype;
     int reserved; /**< 0 */
 } dpr_problem;
@@ -813,12 +814,14 @@ DPR_API dpr_status dpr_plan_run_fused(dpr_plan *plan, const void *in, void *cons
  *
  * A plan that runs on the CPU (in the CPU's context, or for DPR_MEMORY_HOST) needs a NULL stream and is done on return.
  * On a GPU the arrays may lie wherever the stream reaches them; if that is not problem->memory, the run may go another
- * way than dpr_plan_explain() describes. Errors: those of dpr_reduce_by_key_async(). */
+ * way than dpr_plan_explain() describes. Runs of one plan may be in flight in several streams at once, and allocate
+ * nothing after the first run in a stream. Errors: those of dpr_reduce_by_key_async(). */
 DPR_API dpr_status dpr_plan_run_by_key(dpr_plan *plan, const void *keys, const void *in, void *unique_keys, void *out,
                                        uint64_t *runs, dpr_stream stream);
 
 /** Describes the choice: problem, strategy, launch shape, predicted time, and for each other strategy its predicted
- * time or the reason it was refused; where there is no GPU, one line says how many strategies need one.
+ * time or the reason it was refused; where there is no GPU, one line says how many strategies need one. For keys, times
+ * are those of reducing the runs after they are found; one pass over keys and elements has no predicted time.
  *
  * @param text  receives the zero-terminated text; may be NULL to ask for the size.
  * @param len   in: bytes at `text` (ignored when `text` is NULL); out: bytes needed, the terminating zero included.
@@ -827,8 +830,8 @@ DPR_API dpr_status dpr_plan_run_by_key(dpr_plan *plan, const void *keys, const v
 DPR_API dpr_status dpr_plan_explain(const dpr_plan *plan, char *text, size_t *len);
 
 /** The name of the plan's strategy; for keys "runs of keys in one pass", or the strategy that reduces the runs after
- * they were found. A run in a stream with fewer SMs than the context (a green context's) may use another one. Static
- * storage. */
+ * they are found, which on the CPU is chosen again for the number of runs. A run in a stream with fewer SMs than the
+ * context (a green context's) may use another one. Static storage. */
 DPR_API const char *dpr_plan_strategy(const dpr_plan *plan);
 
 /** Gives the plan back; NULL is allowed. Its runs may still be in flight. */
@@ -1408,8 +1411,8 @@ typedef struct dpr_decision dpr_decision;
  * stream whose SMs could not hold the chosen kernel. For any other machine, the number of blocks that a GPU holds
  * follows from what kernels declare. It may be destroyed before the decision.
  * @param problem  its count is checked, and changes the decision only with keys, which is made for as many runs as
- * there can be. Whether device_count is set matters only for them. The number there, the value at options->init and the
- * numbers of segments are not read.
+ * there can be; calls that wait decide again when they know how many there are. Whether device_count is set matters
+ * only with keys. The number there, the value at options->init and the numbers of segments are not read.
  * @param out      receives the decision; the caller gives it back with dpr_decision_destroy().
  *
  * Errors: those that dpr_plan_create() has for the problem; DPR_ERR_MEMORY_KIND if no strategy reaches the memory. */
@@ -1457,9 +1460,9 @@ DPR_API void dpr_prediction_init(dpr_prediction *out, size_t size);
 DPR_API dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, size_t count, dpr_prediction *out);
 
 /** Tells whether one pass over keys and elements reduces the runs of `count` keys, if all arrays lie in
- * problem->memory: *refusal receives NULL if it does, and otherwise the reason as a clause, e.g. "needs a GPU", in
- * static storage. dpr_decision_step() and dpr_decision_predict() are then about the strategy that reduces the runs
- * after they are found. DPR_ERR_INVALID_OPTION if the problem has no keys. */
+ * problem->memory, aligned to their elements: *refusal receives NULL if it does, and otherwise the reason as a clause,
+ * e.g. "needs a GPU", in static storage. dpr_decision_step() and dpr_decision_predict() are then about the strategy
+ * that reduces the runs after they are found. DPR_ERR_INVALID_OPTION if the problem has no keys. */
 DPR_API dpr_status dpr_decision_one_pass(const dpr_decision *decision, size_t count, const char **refusal);
 
 /** Describes the decision for `count` elements, as dpr_plan_explain() does and by its protocol. */
@@ -1515,8 +1518,8 @@ DPR_API void dpr_wisdom_forget(void);
  * @param machine   a context's, on which it was measured (DPR_ERR_INVALID_OPTION for times on a GPU of another
  * machine).
  * @param problem   as for dpr_decision_create(); its count is the number of elements, at least 1. With
- *                  problem->options, the strategy that was measured is asked for by name. Neither several operations
- *                  nor options->launch.
+ *                  problem->options, the strategy that was measured is asked for by name. There are neither several
+ *                  operations nor keys, and options->launch is NULL.
  * @param in_stream 1: a run in a stream; 0: a blocking call.
  * @param seconds   from 1e-12 to 1000. */
 DPR_API dpr_status dpr_wisdom_add(const dpr_machine *machine, const dpr_problem *problem, int in_stream,

@@ -307,7 +307,7 @@ static dpr_status enqueue(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs, dpr_stream
 static dpr_status prepare(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
     const size_t count = k->parts.request.count, room = (size_t)most_runs(k);
     const int has_keys = count > 0;
-    dpr_status status = dpr_shape_check_keys("key_dtype", k->dtype);
+    dpr_status status = dpr_shape_check_keys("key_dtype", k->dtype, count);
     if (status == DPR_OK && has_keys)
         status = dpr_shape_check_pointer("keys", k->keys, k->dtype);
     if (status == DPR_OK && has_keys && k->unique)
@@ -336,7 +336,7 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
     k.room = *runs;
     status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
-        status = count > 0 ? prepare(ctx, &k, NULL) : dpr_shape_check_keys("key_dtype", key_dtype);
+        status = count > 0 ? prepare(ctx, &k, NULL) : dpr_shape_check_keys("key_dtype", key_dtype, count);
     const int on_device = status == DPR_OK && dpr_parts_on_device(&k.parts);
     if (status == DPR_OK && count > 0 && !on_device)
         status = dpr_parts_reach(ctx, &k.parts);

@@ -249,7 +249,7 @@ static dpr_status take_keys(const dpr_problem *problem, dpr_request *out, dpr_sh
                                                     : NULL;
     if (other)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->%s and problem->key_dtype are both set", other);
-    dpr_status status = dpr_shape_check_keys("problem->key_dtype", problem->key_dtype);
+    dpr_status status = dpr_shape_check_keys("problem->key_dtype", problem->key_dtype, problem->count);
     if (status == DPR_OK)
         status = make(problem, problem->count > 0 ? problem->count : 1, out);
     out->count = problem->count;

@@ -275,10 +275,16 @@ dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, u
 
 /* ---- Runs of keys ---- */
 
-dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype) {
-    if ((unsigned)dtype - DPR_FIRST_DTYPE < DPR_DTYPE_COUNT && dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS)
-        return DPR_OK;
-    return dpr_fail(DPR_ERR_INVALID_DTYPE, "%s is %d; it should be DPR_BOOL or a type of integers", what, (int)dtype);
+dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype, uint64_t count) {
+    const int is_known = (unsigned)dtype - DPR_FIRST_DTYPE < DPR_DTYPE_COUNT;
+    if (!is_known || !(dpr_dtypes[DPR_ROW(dtype)].kind & DPR_DOMAIN_BITS))
+        return dpr_fail(DPR_ERR_INVALID_DTYPE, "%s is %d; it should be DPR_BOOL or a type of integers", what,
+                        (int)dtype);
+    if (count >= PTRDIFF_MAX / DPR_RESULT_BYTES)
+        return dpr_fail(DPR_ERR_SIZE,
+                        "count is %llu, and the keys or the results of so many runs do not fit the address space",
+                        (unsigned long long)count);
+    return DPR_OK;
 }
 
 dpr_shape dpr_shape_of_keys(const dpr_keys *keys, uint64_t count) {

@@ -41,8 +41,9 @@ dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, u
  * because a shape without results has nothing to be planned. */
 dpr_shape dpr_shape_of_keys(const dpr_keys *keys, uint64_t count);
 
-/* Fails if this is no type of keys. The sentence names `what`. */
-dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype);
+/* Fails if this is no type of keys; the sentence names `what`. Fails with DPR_ERR_SIZE if `count` keys, or as many
+ * results, may not fit the address space. */
+dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype, uint64_t count);
 
 /* Sets the list's count to the number of segments that is in memory which the host reaches. */
 void dpr_shape_take_number(dpr_segment_list *list);

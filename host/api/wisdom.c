@@ -216,6 +216,8 @@ static dpr_status take_problem(const dpr_machine *machine, const dpr_problem *pr
     const dpr_status status = dpr_request_of_problem(problem, machine->caps.has_gpu, &adopted, &request, &shape);
     if (status != DPR_OK)
         return status;
+    if (shape.keys.dtype != DPR_DTYPE_NONE)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->key_dtype is set, and there are no times of runs of keys");
     if (!request.key.f.strategy)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "problem->options names no strategy, and times are a strategy's");
     *strategy = dpr_strategies[request.key.f.strategy - 1];

@@ -82,13 +82,17 @@ static uint64_t most_runs(const explanation *of) {
     return of->keys->room < of->run->count ? of->keys->room : of->run->count;
 }
 
-/* How the runs are found that the strategy then reduces. */
-static void explain_keys(dpr_text *text, const dpr_strategy *strategy, const explanation *of) {
-    if (strategy->side == DPR_ON_CPU)
-        dpr_text_add(text, "keys:      threads of the CPU find the runs first");
-    else
-        dpr_text_add(text, "keys:      two passes find the runs first, with up to %zu bytes of workspace",
+/* How the runs are found that the strategy then reduces. Calls that wait have the GPU find runs of elements in device
+ * memory alone. */
+static void explain_keys(dpr_text *text, const explanation *of) {
+    const dpr_key *key = &of->choice->key;
+    if (key->f.in_memory == DPR_MEMORY_DEVICE || key->f.gpu_only)
+        dpr_text_add(text, "keys:      %s, with up to %zu bytes of workspace",
+                     most_runs(of) > 0 ? "two passes find the runs first"
+                                       : "one pass counts the runs, of which none fits",
                      DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(of->run->count, most_runs(of)));
+    else
+        dpr_text_add(text, "keys:      threads of the CPU find the runs first; a strategy is chosen for their number");
     dpr_text_add(text, "; one pass is refused: %s\n", of->why_not_one);
 }
 
@@ -207,7 +211,7 @@ static void explain(dpr_text *text, const void *subject) {
     }
     dpr_text_add(text, "strategy:  %s, %s\n", step->strategy->name, reason_of(step, of));
     if (of->keys)
-        explain_keys(text, step->strategy, of);
+        explain_keys(text, of);
     explain_launch(text, step, of);
     explain_nesting(text, step, of);
     explain_sizes(text, of->choice);

@@ -10,8 +10,8 @@ const char *dpr_refuse_one_pass(const dpr_keys *keys, const dpr_key *key, const 
         return "needs all arrays in device memory";
     if (key->f.strategy != 0 || key->f.block != 0)
         return key->f.strategy != 0 ? "another strategy is asked for by name" : "a block size is asked for";
-    if (key->f.effort == DPR_WISDOM_ONLY)
-        return "has no measured times, and only such times may decide";
+    if (key->f.effort == DPR_WISDOM_ONLY || key->f.effort == DPR_MEASURE)
+        return "has no measured times, by which options->effort wants to decide";
     if (keys->counted)
         return "needs the number of keys before the run, which device_count has";
     if (count > keys->room)

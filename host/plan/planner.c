@@ -351,7 +351,7 @@ static dpr_status choose_cheapest(const dpr_machine *machine, dpr_choice *choice
     candidates c = {.key = &choice->key, .machine = &known};
     if (choice->key.f.effort == DPR_MEASURE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->effort is DPR_MEASURE, which %s",
-                        choice->key.f.segments ? "is not available with segments, axes or gaps"
+                        choice->key.f.segments ? "is not available with segments, keys, axes or gaps"
                                                : "only dpr_plan_create() takes");
     gather(&c);
     if (c.count == 0)

@@ -1,4 +1,5 @@
 /* Calls with a result for each segment on the fake device: where their arrays lie, and CUDA calls that fail. */
+#include <stdio.h>
 #include <string.h>
 
 #include "fake_cuda.h"
@@ -515,12 +516,50 @@ PARTS_TEST(plans_of_keys) {
         EXPECT_TRUE(room < 3 ? is_as_started(&k) : are_of_runs(k.results, k.unique));
         EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
         EXPECT_EQ_I64(room == COUNT, strcmp(dpr_plan_strategy(plan), one_pass) == 0);
-        EXPECT_CONTAINS(text, dpr_plan_strategy(plan));
+        char line[80];
+        (void)snprintf(line, sizeof line, "\nstrategy:  %s, ", dpr_plan_strategy(plan));
+        EXPECT_CONTAINS(text, line);
         EXPECT_EQ_I64(room < COUNT,
                       strstr(text, "one pass is refused: needs room for as many runs as there are keys") != NULL);
         dpr_plan_destroy(plan);
     }
     gpu_free(DPR_MEMORY_DEVICE, there);
+}
+
+/* Options and a number of keys that the stream reads are the plan's. */
+PARTS_TEST(plans_of_keys_have_options_and_a_number) {
+    const scene *s = fixture;
+    const int64_t init = 1000;
+    keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
+    uint64_t *const number = gpu_alloc(DPR_MEMORY_PINNED, sizeof *number);
+    ASSERT_TRUE(there && number);
+    for (uint64_t i = 0; i < 4; i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        dpr_plan *plan = NULL;
+        options.init = &init;
+        options.strategy = i % 2 ? "segments.group" : NULL;
+        problem.dtype = DPR_I32;
+        problem.count = COUNT;
+        problem.key_dtype = DPR_I32;
+        problem.room = COUNT;
+        problem.options = &options;
+        problem.device_count = i / 2 ? number : NULL;
+        *number = 100;
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+        EXPECT_EQ_I64(i == 0, strcmp(dpr_plan_strategy(plan), "runs of keys in one pass") == 0);
+        start_keyed(&k, 77);
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs,
+                                                  s->stream));
+        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+        EXPECT_EQ_U64(i / 2 ? 2 : 3, k.runs);
+        EXPECT_EQ_I64(1010, k.results[0]);
+        EXPECT_EQ_I64(i / 2 ? 1090 : 1990, k.results[1]);
+        dpr_plan_destroy(plan);
+    }
+    gpu_free(DPR_MEMORY_DEVICE, there);
+    gpu_free(DPR_MEMORY_PINNED, number);
 }
 
 /* A plan for pageable memory runs on the CPU, also in the context of a GPU. */
@@ -612,6 +651,10 @@ PARTS_TEST(runs_that_the_gpu_does_not_reduce) {
     options.strategy = NULL;
     options.effort = DPR_WISDOM_ONLY; /* there is none, also where one pass would do */
     EXPECT_STATUS(DPR_ERR_WISDOM,
+                  dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, COUNT,
+                                          COUNT, NULL, DPR_I32, DPR_SUM, &options, s->stream));
+    options.effort = DPR_MEASURE; /* as for plans */
+    EXPECT_STATUS(DPR_ERR_INVALID_OPTION,
                   dpr_reduce_by_key_async(s->ctx, k->keys, DPR_I32, s->in, k->unique, k->results, &k->runs, COUNT,
                                           COUNT, NULL, DPR_I32, DPR_SUM, &options, s->stream));
     EXPECT_STATUS(DPR_ERR_INVALID_DTYPE,

@@ -33,6 +33,19 @@ check_install() {
     ! grep -rIn -e "$prefix" -e "$BUILD" "$prefix" || fail "installed text files name the build tree"
 }
 
+# Files with a function for each operation and type are optimised in a debug build, too: GCC takes 8 GB for one otherwise.
+check_debug_build() {
+    "$CMAKE" -S "$here/../.." -B "$work/debug" -G "$GENERATOR" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
+        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DDPR_CUDA=OFF -DDPR_BUILD_TESTS=OFF >"$work/log" ||
+        fail "$(cat "$work/log")"
+    local file
+    for file in many_base many_avx2 segments serial simd_base simd_avx2 simd_avx512; do
+        ! grep '"command".*host/cpu/'"$file"'\.c' "$work/debug/compile_commands.json" | grep -v -e ' -O1 ' ||
+            fail "$file.c is compiled without optimisation"
+    done
+    grep -q 'host/cpu/simd_base\.c' "$work/debug/compile_commands.json" || fail "there are no commands"
+}
+
 check_header_c11() {
     echo '#include <dpr.h>' >"$work/header.c"
     "$CC" "${c11[@]}" -I"$prefix/include" -fsyntax-only "$work/header.c"

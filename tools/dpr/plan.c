@@ -45,6 +45,7 @@ static const cli_help help = {
     "  dpr plan --machine this.caps -n 2^28         as it would be on that machine\n",
     list_print_all,
     "Times are from call to result: predictions, corrected by what 'dpr tune' has measured. A '*' marks the choice.\n"
+    "By key they are those of reducing the runs after they are found, which is not needed where one pass does both.\n"
     "\n"
     "Numbers: 1000, 1e6, 2^20, 64Ki (1024 each), 64K (1000 each).\n"};
 
@@ -144,7 +145,7 @@ static void add_step(cJSON *row, const dpr_decision *decision, const dpr_step *s
         cJSON_AddNumberToObject(row, "seconds_at_upto", seconds_of(decision, step->strategy, step->upto));
 }
 
-static void show_steps(report_out *out, const dpr_decision *decision) {
+static void show_steps(report_out *out, const dpr_decision *decision, const request *r) {
     static const report_column columns[] = {
         {"from", "elements from", UNIT_NONE},    {"upto", "to", UNIT_NONE},
         {"strategy", "strategy", UNIT_LEFT},     {"seconds_at_from", "predicted from", UNIT_SECONDS},
@@ -155,15 +156,31 @@ static void show_steps(report_out *out, const dpr_decision *decision) {
         step = step_at(decision, step.upto + 1);
         add_step(report_row(list), decision, &step);
     } while (step.upto < SIZE_MAX);
-    report_table(out, NULL, list, 0, columns);
+    report_table(out, r->problem.key_dtype ? "To reduce runs that were found" : NULL, list, 0, columns);
 }
 
-/* Whether runs of keys are reduced in one pass. */
-static void add_one_pass(report_out *out, const dpr_decision *decision, size_t count) {
-    const char *refusal = NULL;
-    (void)dpr_decision_one_pass(decision, count, &refusal);
-    report_add(out->document, "one_pass=%i", !refusal);
+/* Whether one pass reduces runs of keys, so that no strategy is chosen. `refusal` may be NULL. */
+static int is_one_pass(const dpr_decision *decision, const request *r, const char **refusal) {
+    const char *reason = "";
+    if (r->problem.key_dtype)
+        (void)dpr_decision_one_pass(decision, r->count, &reason);
     if (refusal)
+        *refusal = reason;
+    return !reason;
+}
+
+/* What is chosen for the number of elements that is to be explained. */
+static void add_choice(report_out *out, const dpr_decision *decision, const request *r) {
+    const char *refusal;
+    const int one_pass = is_one_pass(decision, r, &refusal);
+    report_add(out->document, "count=%lu", r->count);
+    if (one_pass)
+        cJSON_AddNullToObject(out->document, "choice");
+    else
+        report_add(out->document, "choice=%s", dpr_strategy_name(step_at(decision, r->count).strategy));
+    if (r->problem.key_dtype)
+        report_add(out->document, "one_pass=%i", one_pass);
+    if (r->problem.key_dtype && !one_pass)
         cJSON_AddStringToObject(out->document, "one_pass_refused", refusal);
 }
 
@@ -173,11 +190,11 @@ static const report_column predicted[] = {
     {"2^14", "2^14 ", UNIT_NONE},    {"2^18", "2^18 ", UNIT_NONE}, {"2^22", "2^22 ", UNIT_NONE},
     {"2^26", "2^26 ", UNIT_NONE},    {"2^30", "2^30 ", UNIT_NONE}, {0}};
 
-static void add_predictions(cJSON *row, const dpr_decision *decision, size_t strategy) {
+static void add_predictions(cJSON *row, const dpr_decision *decision, size_t strategy, int has_choice) {
     char time[32], cell[40];
     for (const report_column *c = predicted + 1; c->key; c++) {
         const size_t count = (size_t)1 << strtoul(c->key + 2, NULL, 10);
-        const char *mark = step_at(decision, count).strategy == strategy ? "*" : " ";
+        const char *mark = has_choice && step_at(decision, count).strategy == strategy ? "*" : " ";
         snprintf(cell, sizeof cell, "%s%s", figure_time(seconds_of(decision, strategy, count), time), mark);
         cJSON_AddStringToObject(row, c->key, cell);
     }
@@ -196,7 +213,7 @@ static void show_strategies(report_out *out, const dpr_decision *decision, const
         else if (r->explain)
             report_add(row, "seconds=%f measured=%i", p.seconds, p.measured);
         if (report_is_text(out))
-            add_predictions(row, decision, i);
+            add_predictions(row, decision, i, !is_one_pass(decision, r, NULL));
     }
     report_table(out, "Predicted for", list, 0, predicted);
 }
@@ -244,13 +261,9 @@ static int show_decision(const dpr_decision *decision, const dpr_machine *machin
     report_out out = report_begin(stdout, r->json ? REPORT_JSON : REPORT_TABLE);
     int code = CLI_OK;
     show_problem(&out, machine, r);
-    show_steps(&out, decision);
-    if (r->explain) {
-        report_add(out.document, "count=%lu choice=%s", r->count,
-                   dpr_strategy_name(step_at(decision, r->count).strategy));
-    }
-    if (r->problem.key_dtype)
-        add_one_pass(&out, decision, r->count);
+    show_steps(&out, decision, r);
+    if (r->explain)
+        add_choice(&out, decision, r);
     show_strategies(&out, decision, r);
     if (r->explain && !r->json)
         code = print_explanation(decision, r->count);
