@@ -252,16 +252,18 @@ TEST(RecursionChoice, the_library_tries_engines_and_settles) {
     for (int i = 0; i < ROOTS; i++)
         roots[i] = 2;
     s.options.threads = 2;
-    int runs_of_serial = 0;
-    for (int i = 0; i < 12; i++) { /* two of each engine, or four if both take about as long */
+    int runs_of_serial = 0, is_settled = 0;
+    /* Two runs of each engine, or four if both take about as long; more where times of a busy machine scatter. */
+    for (int i = 0; i < 12 || (i < 500 && !is_settled); i++) {
         EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, ROOTS, NULL, results, &s.options, &s.report, NULL));
         EXPECT_EQ_U64(3, results[ROOTS - 1]);
         if (i < 2)
             EXPECT_EQ_STR("cpu", s.report.engine);
         runs_of_serial += strcmp("serial", s.report.engine) == 0;
+        is_settled = strstr(s.report.reason, "it was the fastest") != NULL;
     }
     EXPECT_TRUE(runs_of_serial >= 2);
-    EXPECT_TRUE(strstr(s.report.reason, "fastest") != NULL);
+    EXPECT_TRUE(is_settled);
     roots[0] = 1000000; /* the number of tasks tells that these are not similar, so that all begins anew */
     for (int i = 0; i < 3; i++)
         EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, ROOTS, NULL, results, &s.options, &s.report, NULL));

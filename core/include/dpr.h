@@ -1461,8 +1461,8 @@ DPR_API dpr_status dpr_decision_predict(const dpr_decision *decision, size_t i, 
 
 /** Tells whether one pass over keys and elements reduces the runs of `count` keys, if all arrays lie in
  * problem->memory, aligned to their elements: *refusal receives NULL if it does, and otherwise the reason as a clause,
- * e.g. "needs a GPU", in static storage. dpr_decision_step() and dpr_decision_predict() are then about the strategy
- * that reduces the runs after they are found. DPR_ERR_INVALID_OPTION if the problem has no keys. */
+ * e.g. "needs a GPU", in static storage. dpr_decision_step() and dpr_decision_predict() are about strategies
+ * that reduce the runs after they are found. DPR_ERR_INVALID_OPTION if the problem has no keys. */
 DPR_API dpr_status dpr_decision_one_pass(const dpr_decision *decision, size_t count, const char **refusal);
 
 /** Describes the decision for `count` elements, as dpr_plan_explain() does and by its protocol. */
