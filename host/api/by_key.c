@@ -15,12 +15,7 @@
 static const dpr_place in_host_memory = {DPR_MEMORY_HOST, -1, NULL};
 
 static size_t key_bytes(const dpr_keyed *k) {
-    return dpr_dtype_size(k->dtype);
-}
-
-/* What the planner knows of the keys. */
-static dpr_keys known_keys(const dpr_keyed *k) {
-    return (dpr_keys){k->dtype, k->room, k->device_count != NULL};
+    return dpr_dtype_size(k->known.dtype);
 }
 
 /* Whether results go to the caller by way of the device. */
@@ -28,17 +23,11 @@ static int has_pageable_out(const dpr_keyed *k) {
     return k->parts.array[DPR_PARTS_OUT].place.memory == DPR_MEMORY_HOST;
 }
 
-/* The most runs that have room, or that there can be. */
-static uint64_t most_runs(const dpr_keyed *k) {
-    const uint64_t count = k->parts.request.count;
-    return k->room < count ? k->room : count;
-}
-
 static dpr_status check_room(const dpr_keyed *k, uint64_t found) {
-    if (found <= k->room)
+    if (found <= k->known.room)
         return DPR_OK;
-    return dpr_fail(DPR_ERR_BUFFER_TOO_SMALL, "*runs is %llu, and keys has %llu runs", (unsigned long long)k->room,
-                    (unsigned long long)found);
+    return dpr_fail(DPR_ERR_BUFFER_TOO_SMALL, "*runs is %llu, and keys has %llu runs",
+                    (unsigned long long)k->known.room, (unsigned long long)found);
 }
 
 /* Makes the runs, which together are all elements, the segments of the call; `out` has room for them. From now on the
@@ -54,8 +43,7 @@ static void use_runs(dpr_keyed *k, const void *begins, dpr_dtype type, uint64_t 
 
 /* Fails if no strategy of the GPU can reduce the runs, before any work is enqueued. */
 static dpr_status check_strategy(dpr_ctx *ctx, dpr_keyed *k, int in_stream) {
-    const dpr_keys keys = known_keys(k);
-    k->parts.shape = dpr_shape_of_keys(&keys, k->parts.request.count);
+    k->parts.shape = dpr_shape_of_keys(&k->known, k->parts.request.count);
     return dpr_parts_check(ctx, &k->parts, in_stream);
 }
 
@@ -105,13 +93,12 @@ static int is_in_device_memory(const dpr_parts_array *a) {
 static int fits_one_pass(const dpr_ctx *ctx, const dpr_keyed *k) {
     const dpr_request *r = &k->parts.request;
     const dpr_parts_array *a = k->parts.array;
-    const dpr_keys keys = known_keys(k);
     dpr_key key = r->key;
     key.f.in_memory = DPR_MEMORY_DEVICE;
     return is_in_device_memory(&a[DPR_PARTS_IN]) && is_in_device_memory(&a[DPR_PARTS_OUT])
            && is_in_device_memory(&a[DPR_PARTS_MORE]) && is_in_device_memory(&a[DPR_PARTS_MORE + 1])
            && (uintptr_t)k->parts.in % dpr_dtypes[key.f.dtype].size == 0
-           && !dpr_refuse_one_pass(&keys, &key, &dpr_ctx_machine(ctx)->caps, r->count);
+           && !dpr_refuse_one_pass(&k->known, &key, &dpr_ctx_machine(ctx)->caps, r->count);
 }
 
 /* Enqueues the call in a stream. With `count` it waits in the request's stream or in none. `runs` receives the number
@@ -133,10 +120,10 @@ static dpr_status reduce_in_one_pass(dpr_ctx *ctx, const dpr_keyed *k, uint64_t 
 /* Enqueues a pass over the keys at r.run.in. It counts the runs, for *r.run.out; or, if r.begins is not NULL, writes
  * where they begin, and their keys. With `count` the call waits for the number of runs instead. */
 static dpr_status look_at_keys(dpr_ctx *ctx, const dpr_keyed *k, dpr_keys_run r, const dpr_host_result *count) {
-    r.room = k->room;
+    r.room = k->known.room;
     r.run.count = k->parts.request.count;
-    r.run.device_count = k->device_count;
-    r.run.key.f.dtype = DPR_ROW(k->dtype);
+    r.run.device_count = k->known.device_count;
+    r.run.key.f.dtype = DPR_ROW(k->known.dtype);
     return pass(ctx, dpr_this_build.key_runs, &r.run, count);
 }
 
@@ -273,20 +260,20 @@ static dpr_status enqueue_passes(dpr_ctx *ctx, dpr_keyed *k, uint64_t *memory, u
     r.run.out = runs;
     r.run.stream = stream;
     dpr_status status = look_at_keys(ctx, k, r, NULL);
-    if (status != DPR_OK || k->room == 0)
+    if (status != DPR_OK || k->known.room == 0)
         return status;
     r.begins = memory + DPR_RUNS_WORDS;
     r.unique = k->unique;
     status = look_at_keys(ctx, k, r, NULL);
     if (status != DPR_OK)
         return status;
-    use_runs(k, r.begins, dpr_key_runs_type(k->parts.request.count), k->room, on_device(ctx));
+    use_runs(k, r.begins, dpr_key_runs_type(k->parts.request.count), k->known.room, on_device(ctx));
     k->parts.shape.segments.device_count = memory + DPR_RUNS_WRITTEN;
     return dpr_parts_enqueue(ctx, &k->parts, stream);
 }
 
 static dpr_status enqueue(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs, dpr_stream stream) {
-    const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(k->parts.request.count, k->room);
+    const size_t bytes = DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(k->parts.request.count, k->known.room);
     dpr_loan loan;
     if (fits_one_pass(ctx, k))
         return reduce_in_one_pass(ctx, k, runs, stream, NULL);
@@ -305,14 +292,14 @@ static dpr_status enqueue(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs, dpr_stream
 /* Checks what a call with keys needs beyond dpr_parts_make(). `runs` is NULL unless the number of runs goes to memory
  * that a stream reaches. */
 static dpr_status prepare(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
-    const size_t count = k->parts.request.count, room = (size_t)most_runs(k);
+    const size_t count = k->parts.request.count, room = (size_t)dpr_most_runs(&k->known, count);
     const int has_keys = count > 0;
-    dpr_status status = dpr_shape_check_keys("key_dtype", k->dtype, count);
+    dpr_status status = dpr_shape_check_keys("key_dtype", k->known.dtype, count);
     if (status == DPR_OK && has_keys)
-        status = dpr_shape_check_pointer("keys", k->keys, k->dtype);
+        status = dpr_shape_check_pointer("keys", k->keys, k->known.dtype);
     if (status == DPR_OK && has_keys && k->unique)
-        status = dpr_shape_check_pointer("unique_keys", k->unique, k->dtype);
-    if (status == DPR_OK && k->room > 0)
+        status = dpr_shape_check_pointer("unique_keys", k->unique, k->known.dtype);
+    if (status == DPR_OK && k->known.room > 0)
         status = dpr_request_check(&k->parts.request, k->parts.in, &k->parts.out);
     if (status != DPR_OK)
         return status;
@@ -320,7 +307,7 @@ static dpr_status prepare(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
         {.name = "keys", .at = k->keys, .bytes = count * key_bytes(k)},
         {.name = "unique_keys", .at = k->unique, .bytes = room * key_bytes(k), .is_written = 1},
         {.name = "runs", .at = runs, .bytes = sizeof *runs, .is_written = 1},
-        {.name = "device_count", .at = k->device_count, .bytes = sizeof *k->device_count}};
+        {.name = "device_count", .at = k->known.device_count, .bytes = sizeof *k->known.device_count}};
     k->parts.shape.results = room;
     return dpr_parts_place(ctx, &k->parts, more);
 }
@@ -328,12 +315,12 @@ static dpr_status prepare(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
 dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in, void *unique_keys,
                              void *out, uint64_t *runs, size_t count, dpr_dtype dtype, dpr_op op,
                              const dpr_options *options) {
-    dpr_keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype};
+    dpr_keyed k = {.keys = keys, .unique = unique_keys, .known.dtype = key_dtype};
     uint64_t found = 0;
     dpr_status status = dpr_shape_check_pointer("runs", runs, DPR_U64);
     if (status != DPR_OK)
         return status;
-    k.room = *runs;
+    k.known.room = *runs;
     status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
         status = count > 0 ? prepare(ctx, &k, NULL) : dpr_shape_check_keys("key_dtype", key_dtype, count);
@@ -351,8 +338,8 @@ dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype
 static dpr_status run_at_once(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
     uint64_t found = 0;
     dpr_status status = dpr_parts_reach(ctx, &k->parts);
-    if (status == DPR_OK && k->device_count && *k->device_count < k->parts.request.count)
-        k->parts.request.count = (size_t)*k->device_count;
+    if (status == DPR_OK && k->known.device_count && *k->known.device_count < k->parts.request.count)
+        k->parts.request.count = (size_t)*k->known.device_count;
     if (status == DPR_OK && k->parts.request.count > 0)
         status = run_on_cpu(ctx, k, &found);
     if (status != DPR_OK && status != DPR_ERR_BUFFER_TOO_SMALL)
@@ -363,9 +350,9 @@ static dpr_status run_at_once(dpr_ctx *ctx, dpr_keyed *k, uint64_t *runs) {
 
 dpr_status dpr_keyed_enqueue(dpr_ctx *ctx, dpr_keyed *call, int on_cpu, uint64_t *runs, dpr_stream stream) {
     dpr_status status = dpr_shape_check_pointer("runs", runs, DPR_U64);
-    if (status == DPR_OK && call->device_count)
-        status = dpr_shape_check_pointer("device_count", call->device_count, DPR_U64);
-    call->room = most_runs(call);
+    if (status == DPR_OK && call->known.device_count)
+        status = dpr_shape_check_pointer("device_count", call->known.device_count, DPR_U64);
+    call->known.room = dpr_most_runs(&call->known, call->parts.request.count);
     if (status == DPR_OK)
         status = prepare(ctx, call, runs);
     if (status == DPR_OK && on_cpu)
@@ -379,7 +366,7 @@ dpr_status dpr_reduce_by_key_async(dpr_ctx *ctx, const void *keys, dpr_dtype key
                                    void *unique_keys, void *out, uint64_t *runs, uint64_t room, size_t count,
                                    const uint64_t *device_count, dpr_dtype dtype, dpr_op op, const dpr_options *options,
                                    dpr_stream stream) {
-    dpr_keyed k = {.keys = keys, .unique = unique_keys, .dtype = key_dtype, .room = room, .device_count = device_count};
+    dpr_keyed k = {.keys = keys, .unique = unique_keys, .known = {key_dtype, room, device_count}};
     dpr_status status = dpr_parts_make(ctx, in, out, count, dtype, op, options, &k.parts);
     if (status == DPR_OK)
         status = dpr_parts_no_stream(ctx, &k.parts, stream);

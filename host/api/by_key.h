@@ -7,10 +7,8 @@
 typedef struct dpr_keyed {
     dpr_parts parts; /* the caller sets its request, `in` and `out` */
     const void *keys;
-    void *unique;                 /* NULL: they are not wanted */
-    dpr_dtype dtype;              /* of the keys */
-    uint64_t room;                /* in runs */
-    const uint64_t *device_count; /* as in dpr_reduce_by_key_async() */
+    void *unique;   /* NULL: they are not wanted */
+    dpr_keys known; /* what the planner knows of them */
 } dpr_keyed;
 
 /* Checks the arrays of the call, and enqueues it in `stream`; with on_cpu 1 it is run on the CPU, and done on return.

@@ -188,9 +188,7 @@ dpr_status dpr_plan_run_by_key(dpr_plan *plan, const void *keys, const void *in,
     dpr_keyed call = {.parts = {.request = plan->request, .in = in, .out = out},
                       .keys = keys,
                       .unique = unique_keys,
-                      .dtype = plan->shape.keys.dtype,
-                      .room = plan->shape.keys.room,
-                      .device_count = plan->run.device_count};
+                      .known = plan->shape.keys};
     return dpr_keyed_enqueue(plan->ctx, &call, on_cpu, runs, stream);
 }
 

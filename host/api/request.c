@@ -240,7 +240,7 @@ static dpr_status take_parts(const dpr_problem *problem, dpr_request *out, dpr_s
 
 /* A problem with keys. `count` may be 0, whatever the operation. */
 static dpr_status take_keys(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
-    const dpr_keys keys = {problem->key_dtype, problem->room, problem->device_count != NULL};
+    const dpr_keys keys = {problem->key_dtype, problem->room, problem->device_count};
     const char *const other = problem->segments     ? "segments"
                               : problem->axes       ? "axes"
                               : problem->dimensions ? "dimensions"

@@ -288,7 +288,7 @@ dpr_status dpr_shape_check_keys(const char *what, dpr_dtype dtype, uint64_t coun
 }
 
 dpr_shape dpr_shape_of_keys(const dpr_keys *keys, uint64_t count) {
-    const uint64_t most = keys->room < count ? keys->room : count;
+    const uint64_t most = dpr_most_runs(keys, count);
     dpr_shape shape = {.kind = DPR_SHAPE_SEGMENTS, .results = most > 0 ? most : 1, .keys = *keys};
     shape.segments = (dpr_segment_list){.count = shape.results, .dtype = dpr_key_runs_type(count)};
     return shape;

@@ -77,20 +77,15 @@ static void explain_one_pass(dpr_text *text, const explanation *of) {
                  one->workspace_bytes(&run));
 }
 
-/* The greatest number of runs that are reduced. */
-static uint64_t most_runs(const explanation *of) {
-    return of->keys->room < of->run->count ? of->keys->room : of->run->count;
-}
-
 /* How the runs are found that the strategy then reduces. Calls that wait have the GPU find runs of elements in device
  * memory alone. */
 static void explain_keys(dpr_text *text, const explanation *of) {
     const dpr_key *key = &of->choice->key;
+    const uint64_t most = dpr_most_runs(of->keys, of->run->count);
     if (key->f.in_memory == DPR_MEMORY_DEVICE || key->f.gpu_only)
         dpr_text_add(text, "keys:      %s, with up to %zu bytes of workspace",
-                     most_runs(of) > 0 ? "two passes find the runs first"
-                                       : "one pass counts the runs, of which none fits",
-                     DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(of->run->count, most_runs(of)));
+                     most > 0 ? "two passes find the runs first" : "one pass counts the runs, of which none fits",
+                     DPR_RUNS_WORDS * sizeof(uint64_t) + dpr_key_runs_bytes(of->run->count, most));
     else
         dpr_text_add(text, "keys:      threads of the CPU find the runs first; a strategy is chosen for their number");
     dpr_text_add(text, "; one pass is refused: %s\n", of->why_not_one);

@@ -483,7 +483,8 @@ PARTS_TEST(runs_of_keys_in_a_stream) {
 }
 
 /* Makes a plan of the call of enqueue_keyed(). */
-static dpr_plan *plan_of_keys(const scene *s, dpr_memory memory, uint64_t room, const dpr_options *options) {
+static dpr_plan *plan_of_keys(const scene *s, dpr_memory memory, uint64_t room, const dpr_options *options,
+                              const uint64_t *number) {
     dpr_problem problem = DPR_PROBLEM_INIT;
     dpr_plan *plan = NULL;
     problem.dtype = DPR_I32;
@@ -492,6 +493,7 @@ static dpr_plan *plan_of_keys(const scene *s, dpr_memory memory, uint64_t room, 
     problem.key_dtype = DPR_I32;
     problem.room = room;
     problem.options = options;
+    problem.device_count = number;
     EXPECT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
     return plan;
 }
@@ -505,7 +507,7 @@ PARTS_TEST(plans_of_keys) {
     for (uint64_t room = 2; room <= COUNT; room += room < SEGMENTS ? 1 : COUNT - SEGMENTS) {
         char text[8192];
         size_t size = sizeof text;
-        dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_AUTO, room, NULL);
+        dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_AUTO, room, NULL, NULL);
         ASSERT_TRUE(plan != NULL);
         start_keyed(&k, 77);
         EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
@@ -535,18 +537,11 @@ PARTS_TEST(plans_of_keys_have_options_and_a_number) {
     ASSERT_TRUE(there && number);
     for (uint64_t i = 0; i < 4; i++) {
         dpr_options options = DPR_OPTIONS_INIT;
-        dpr_problem problem = DPR_PROBLEM_INIT;
-        dpr_plan *plan = NULL;
         options.init = &init;
         options.strategy = i % 2 ? "segments.group" : NULL;
-        problem.dtype = DPR_I32;
-        problem.count = COUNT;
-        problem.key_dtype = DPR_I32;
-        problem.room = COUNT;
-        problem.options = &options;
-        problem.device_count = i / 2 ? number : NULL;
         *number = 100;
-        ASSERT_STATUS(DPR_OK, dpr_plan_create(s->ctx, &problem, &plan));
+        dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_DEVICE, COUNT, &options, i / 2 ? number : NULL);
+        ASSERT_TRUE(plan != NULL);
         EXPECT_EQ_I64(i == 0, strcmp(dpr_plan_strategy(plan), "runs of keys in one pass") == 0);
         start_keyed(&k, 77);
         EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
@@ -567,7 +562,7 @@ PARTS_TEST(plans_of_keys_in_host_memory) {
     const scene *s = fixture;
     static keyed k;
     static int32_t ones[COUNT];
-    dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_HOST, SEGMENTS, NULL);
+    dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_HOST, SEGMENTS, NULL, NULL);
     ASSERT_TRUE(plan != NULL);
     for (int i = 0; i < COUNT; i++)
         ones[i] = 1;
@@ -586,7 +581,7 @@ PARTS_TEST(plans_of_keys_in_host_memory) {
 PARTS_TEST(plans_of_keys_in_other_memory) {
     const scene *s = fixture;
     keyed k, *const there = gpu_alloc(DPR_MEMORY_PINNED, sizeof k);
-    dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_DEVICE, COUNT, NULL);
+    dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_DEVICE, COUNT, NULL, NULL);
     ASSERT_TRUE(there && plan);
     start_keyed(&k, 77);
     EXPECT_TRUE(gpu_copy(there, &k, sizeof k));

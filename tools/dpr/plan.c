@@ -159,28 +159,18 @@ static void show_steps(report_out *out, const dpr_decision *decision, const requ
     report_table(out, r->problem.key_dtype ? "To reduce runs that were found" : NULL, list, 0, columns);
 }
 
-/* Whether one pass reduces runs of keys, so that no strategy is chosen. `refusal` may be NULL. */
-static int is_one_pass(const dpr_decision *decision, const request *r, const char **refusal) {
-    const char *reason = "";
-    if (r->problem.key_dtype)
-        (void)dpr_decision_one_pass(decision, r->count, &reason);
-    if (refusal)
-        *refusal = reason;
-    return !reason;
-}
-
-/* What is chosen for the number of elements that is to be explained. */
-static void add_choice(report_out *out, const dpr_decision *decision, const request *r) {
-    const char *refusal;
-    const int one_pass = is_one_pass(decision, r, &refusal);
+/* What is chosen for the number of elements that is to be explained: no strategy if one pass reduces runs of keys.
+ * `refusal` is why it does not; otherwise NULL. */
+static void add_choice(report_out *out, const dpr_decision *decision, const request *r, int one_pass,
+                       const char *refusal) {
     report_add(out->document, "count=%lu", r->count);
     if (one_pass)
         cJSON_AddNullToObject(out->document, "choice");
     else
         report_add(out->document, "choice=%s", dpr_strategy_name(step_at(decision, r->count).strategy));
-    if (r->problem.key_dtype)
+    if (one_pass || refusal)
         report_add(out->document, "one_pass=%i", one_pass);
-    if (r->problem.key_dtype && !one_pass)
+    if (refusal)
         cJSON_AddStringToObject(out->document, "one_pass_refused", refusal);
 }
 
@@ -200,7 +190,7 @@ static void add_predictions(cJSON *row, const dpr_decision *decision, size_t str
     }
 }
 
-static void show_strategies(report_out *out, const dpr_decision *decision, const request *r) {
+static void show_strategies(report_out *out, const dpr_decision *decision, const request *r, int has_choice) {
     cJSON *list = cJSON_AddArrayToObject(out->document, "strategies");
     dpr_prediction p = DPR_PREDICTION_INIT;
     for (size_t i = 0; i < dpr_strategy_count() && dpr_decision_predict(decision, i, r->count, &p) == DPR_OK; i++) {
@@ -213,7 +203,7 @@ static void show_strategies(report_out *out, const dpr_decision *decision, const
         else if (r->explain)
             report_add(row, "seconds=%f measured=%i", p.seconds, p.measured);
         if (report_is_text(out))
-            add_predictions(row, decision, i, !is_one_pass(decision, r, NULL));
+            add_predictions(row, decision, i, has_choice);
     }
     report_table(out, "Predicted for", list, 0, predicted);
 }
@@ -259,12 +249,15 @@ static void show_problem(report_out *out, const dpr_machine *machine, const requ
 
 static int show_decision(const dpr_decision *decision, const dpr_machine *machine, const request *r) {
     report_out out = report_begin(stdout, r->json ? REPORT_JSON : REPORT_TABLE);
-    int code = CLI_OK;
+    const char *refusal = NULL;
+    int code = CLI_OK, one_pass = 0;
+    if (r->problem.key_dtype)
+        one_pass = dpr_decision_one_pass(decision, r->count, &refusal) == DPR_OK && !refusal;
     show_problem(&out, machine, r);
     show_steps(&out, decision, r);
     if (r->explain)
-        add_choice(&out, decision, r);
-    show_strategies(&out, decision, r);
+        add_choice(&out, decision, r, one_pass, refusal);
+    show_strategies(&out, decision, r, !one_pass);
     if (r->explain && !r->json)
         code = print_explanation(decision, r->count);
     else if (!r->json && !cJSON_GetObjectItem(out.document, "gpu_name"))
