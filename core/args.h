@@ -25,9 +25,9 @@ struct dpr_kernel_args {
     uint32_t prefetch;            /* vectors that a thread may prefetch to L2 while the work before is still running */
     uint32_t tag;                 /* as in dpr_run */
     uint32_t partials;            /* for a second pass: number of partial results to fold */
-    dpr_init init; /* if `present` is DPR_PARTIAL_WANTED, it has the label and first index of a partial result instead
-                      of a value: a branch and arguments of their own would cost a short run (flat.twopass) up to 4 % on
-                      an H200 */
+    dpr_init init;    /* if `present` is DPR_MEAN_WANTED, it has no value. If it is DPR_PARTIAL_WANTED, it has the label
+                         and first index of a partial result instead: a branch and arguments of their own would cost a
+                         short run (flat.twopass) up to 4 % on an H200 */
     uint32_t meeting; /* how partial results are combined, for kernels that have several ways (meetings.h) */
     void *workspace;  /* as in dpr_run; kernels of dp.* get what is behind its DPR_REPORT_BYTES (nested_args.h) */
 };

@@ -191,7 +191,7 @@ template <class Before, class How> struct form : demonstrated_form {
     static const void *of(const dpr_key *key) { return instances<form>::of(key); }
     static const char *why_not(const dpr_key *key) {
         const bool float_sum =
-            dpr_key_op(key) == DPR_SUM && (dpr_key_dtype(key) == DPR_F32 || dpr_key_dtype(key) == DPR_F64);
+            dpr_kernel_row(key) == DPR_ROW(DPR_SUM) && (dpr_key_dtype(key) == DPR_F32 || dpr_key_dtype(key) == DPR_F64);
         return float_sum ? "atomics add in another order each time, and a sum of floats depends on it"
                          : why_not_demonstrated;
     }

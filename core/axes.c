@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "element.h"
+#include "means.h"
 
 enum {
     VECTOR_BYTES = 16,
@@ -401,7 +402,7 @@ static void plan_columns(lists *all, int by_elements, dpr_axes_plan *plan) {
 }
 
 void dpr_axes_divide(const dpr_run *run, dpr_axes_blocks blocks, dpr_axes_plan *plan) {
-    const int by_elements = dpr_ops[run->key.f.op].fused_only;
+    const int by_elements = dpr_is_measure(&run->key);
     lists all;
     list_axes(run, &all);
     all.blocks = blocks;

@@ -7,6 +7,7 @@
 #include "domain.cuh"
 #include "finish.cuh"
 #include "launch.h"
+#include "means.h"
 #include "monoid.cuh"
 
 namespace dpr {
@@ -24,7 +25,9 @@ struct vectors_in_flight {
 template <class Family, class Entry = kernel_entry> struct instances {
     static constexpr int size = DPR_OP_COUNT * DPR_DTYPE_COUNT * 2;
 
-    static constexpr int index(int op, int dtype, int nan) { return (op * DPR_DTYPE_COUNT + dtype) * 2 + nan; }
+    static int index_of(const dpr_key *key) {
+        return (dpr_kernel_row(key) * DPR_DTYPE_COUNT + key->f.dtype) * 2 + key->f.nan;
+    }
 
     template <int I> struct pair {
         static constexpr dpr_op op = static_cast<dpr_op>(DPR_FIRST_OP + I / 2 / DPR_DTYPE_COUNT);
@@ -64,14 +67,12 @@ template <class Family, class Entry = kernel_entry> struct instances {
 
     /* Returns the kernel of a key, by its host address; NULL for a pair without one. */
     static const void *of(const dpr_key *key) {
-        const int at = index(key->f.op, key->f.dtype, key->f.nan);
-        return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), at));
+        return reinterpret_cast<const void *>(table(std::make_integer_sequence<int, size>(), index_of(key)));
     }
 
     /* Returns Number::of<M> of the key's kernel. */
     template <class Number> static int number_of(const dpr_key *key) {
-        const int at = index(key->f.op, key->f.dtype, key->f.nan);
-        return numbers<Number>(std::make_integer_sequence<int, size>(), at);
+        return numbers<Number>(std::make_integer_sequence<int, size>(), index_of(key));
     }
 
     /* Returns how many vectors a thread of the key's kernel has in flight. */

@@ -539,6 +539,8 @@ int launch(const dpr_run *run) {
     const dpr_launch launch = launch_of(run, p);
     dpr_fused_args args = {};
     args.run = dpr_args_of(&launch, run);
+    if (args.run.init.present == DPR_MEAN_WANTED)
+        args.run.init.present = 0; /* these kernels have an accumulator of means */
     memcpy(args.run_op, p.op, sizeof args.run_op);
     args.ops = p.ops;
     args.running = p.running;

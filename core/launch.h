@@ -6,6 +6,7 @@
 
 #include "args.h"
 #include "lists.h"
+#include "means.h"
 
 static inline size_t dpr_run_bytes(const dpr_run *run) {
     return run->count * dpr_dtypes[run->key.f.dtype].size;
@@ -98,6 +99,8 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
         memcpy(args.init.bytes, &wanted, sizeof wanted);
         args.init.present = DPR_PARTIAL_WANTED;
     }
+    if (dpr_divides_sums(&run->key))
+        args.init.present = DPR_MEAN_WANTED;
     dpr_read_as(&args, launch, run);
     return args;
 }

@@ -21,6 +21,8 @@
  *   adds_words         true if a tile's lanes take four bytes of elements at a time: add_word(lane, word);
  *                      settle(lane) then makes a lane for join() and fold() from it
  *
+ *   gives_mean         true if mean(acc, count) is the mean of `count` elements (means.h)
+ *
  *   has_neutral        true if identity() changes nothing that it is combined with
  *   neutral_element()  an element that changes nothing: if adds_words, or tile is not lane_set, or holds_index
  *
@@ -39,6 +41,7 @@
 #ifndef DPR_CORE_MONOID_CUH
 #define DPR_CORE_MONOID_CUH
 
+#include "means.h"
 #include "pairs.cuh"
 #include "words.h"
 
@@ -115,6 +118,7 @@ struct common {
     static constexpr bool holds_index = false;
     static constexpr bool takes_all = false;
     static constexpr bool has_inverse = false;
+    static constexpr bool gives_mean = false;
     static constexpr warp_op in_hardware = warp_op::none;
     using tile = void;
 };
@@ -139,6 +143,17 @@ __device__ inline double total(compensated a) {
 }
 __device__ inline double total(double a) {
     return a;
+}
+
+/* a / n, with an error of little more than half a unit in the last place, or one step of subnormal numbers; NaN if n is
+ * 0. segments.group has too few registers for a division, which asks how large its divisor is. */
+__device__ inline double divided(double a, uint64_t n) {
+    const double divisor = static_cast<double>(n);
+    double inverse = __frcp_rn(static_cast<float>(n));
+    for (int i = 0; i < 2; ++i) /* from 24 to 48 and to 53 bits */
+        inverse = fma(fma(-divisor, inverse, 1.0), inverse, inverse);
+    const double near = a * inverse;
+    return isfinite(a) ? fma(fma(-near, divisor, a), inverse, near) : near;
 }
 
 /* The words of a sum. */
@@ -201,6 +216,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
     static constexpr int vectors = heavy ? 4 : common::vectors;
     static constexpr bool exchanges_lanes = is_float<D> || is_complex<D>; /* by trees: pairwise */
     static constexpr bool has_inverse = !exchanges_lanes;
+    static constexpr bool gives_mean = dpr_sum_gives_mean(element<D>::kind, sizeof(storage), N);
     static constexpr __device__ lane lane_identity() { return tile_zero<D>(); }
     static constexpr __device__ acc identity() { return sum_zero<D>(); }
 
@@ -264,6 +280,16 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return narrow<D>(total(a));
         else
             return narrow<D>(a);
+    }
+
+    /* The mean of `count` elements, of which `a` is the sum. */
+    static __device__ auto mean(acc a, uint64_t count) {
+        if constexpr (is_complex<D>)
+            return narrow<D>({divided(total(a.re), count), divided(total(a.im), count)});
+        else if constexpr (is_float<D>)
+            return narrow<D>(divided(total(a), count));
+        else
+            return divided(static_cast<double>(static_cast<int64_t>(a)), count);
     }
 
     static constexpr int words = is_complex<D> ? 4 : is_float<D> ? 2 : 1;

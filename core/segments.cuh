@@ -141,10 +141,9 @@ __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t
         if (count == 1)
             a = M::lift(static_cast<const typename M::storage *>(args.run.in)[begin]);
     }
-    if (is_partial)
-        write_partial<M>(place_writer{args.run, static_cast<partial_row<M> *>(args.run.out) + i}, count, a);
-    else
-        write_with_init<M>(place_writer{args.run, static_cast<typename M::result *>(args.run.out) + i}, count, a);
+    auto *out = static_cast<unsigned char *>(args.run.out)
+                + i * (is_partial ? sizeof(partial_row<M>) : sizeof(typename M::result));
+    write_finished<M, Partials>(place_writer{args.run, out}, count, a);
 }
 
 } // namespace dpr

@@ -65,8 +65,8 @@ typedef struct dpr_init {
     int32_t sample;          /* 1: VAR divides by one less than the number of elements */
 } dpr_init;
 
-/* For kernels alone: `present` if a partial result is wanted (args.h). */
-enum { DPR_PARTIAL_WANTED = 2 };
+/* For kernels alone: `present` if a partial result is wanted (args.h), or the mean in place of the sum (means.h). */
+enum { DPR_PARTIAL_WANTED = 2, DPR_MEAN_WANTED = 3 };
 
 /* The places of the results of several operations. */
 typedef struct dpr_outputs {
@@ -260,7 +260,8 @@ typedef struct dpr_strategy {
     dpr_role role;   /* what it is there for. Kernels launch kernels only if this is DPR_ROLE_NESTED */
     int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
     int fuses;       /* 1: it runs all operations, and several in one run; 0: one a run */
-    int measures;    /* 1: it runs all operations; 0: those that are OWN (ops.def). Not used if `fuses` is 1 */
+    int measures;    /* 1: it runs all operations; 0: those that are OWN (ops.def), and means as sums (means.h). Not
+                        used if `fuses` is 1 */
     int segmented;   /* 1: it also runs arrays of segments; 0: only one array */
     int tells_end;   /* 1: with segments, it takes `done` of dpr_run; 0: the host waits for the kernels' end */
     int strided;     /* 1: it also reduces along axes; 0: only arrays without gaps */

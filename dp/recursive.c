@@ -1,6 +1,7 @@
 /* dp.recursive, dp.nosync and dp.recursive2, on the host. */
 #include <stdio.h>
 
+#include "means.h"
 #include "nested_host.h"
 
 /* Words of a tile: the block size that the caller asks for, or that of the literature (core/README.md). */
@@ -28,7 +29,7 @@ static const char *entry(book_kernel kernel, const dpr_key *key) {
         [RECURSIVE2] = NAMES_OF_FORM(recursive2),
         [FOLD_TILES] = NAMES_OF_FORM(fold_tiles),
     };
-    return names[kernel][key->f.op][key->f.dtype][key->f.nan];
+    return names[kernel][dpr_kernel_row(key)][key->f.dtype][key->f.nan];
 }
 
 static int block_of(const dpr_key *key) {

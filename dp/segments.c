@@ -1,6 +1,7 @@
 /* dp.segments, on the host. */
 #include <stdio.h>
 
+#include "means.h"
 #include "nested_host.h"
 #include "pairs.h"
 #include "segments_args.h"
@@ -12,7 +13,7 @@
 static const char *entry(const dpr_key *key) {
     static const char *const names[DPR_OP_COUNT][DPR_DTYPE_COUNT][2] = {DPR_DEMONSTRATED_PAIRS(NAME)};
     const int has_nan = dpr_dtypes[key->f.dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-    return names[key->f.op][key->f.dtype][has_nan ? key->f.nan : 0];
+    return names[dpr_kernel_row(key)][key->f.dtype][has_nan ? key->f.nan : 0];
 }
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {

@@ -1,6 +1,7 @@
 /* dp.tree, on the host: the tree's shape, and the launches of its leaves and of its end. */
 #include <stdio.h>
 
+#include "means.h"
 #include "nested_host.h"
 
 enum { THREADS = DPR_NESTED_THREADS };
@@ -16,7 +17,7 @@ typedef enum tree_kernel { LEAVES, END, KERNELS } tree_kernel;
 static const char *entry(tree_kernel kernel, const dpr_key *key) {
     static const char names[DPR_OP_COUNT][DPR_DTYPE_COUNT][KERNELS][2][32] = {DPR_OP_LIST(NAMES_OF_OP, _)};
     const int has_nan = dpr_dtypes[key->f.dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-    return names[key->f.op][key->f.dtype][kernel][has_nan ? key->f.nan : 0];
+    return names[dpr_kernel_row(key)][key->f.dtype][kernel][has_nan ? key->f.nan : 0];
 }
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {

@@ -28,12 +28,14 @@ typedef struct scene {
 void open_scene(scene *s, size_t elements, size_t segments);
 void close_scene(scene *s);
 
-/* Calls run() for every pair, or for those without measures. */
-void run_pairs(void (*run)(scene *), int with_measures);
+/* Calls run() for every pair. */
+void run_pairs(void (*run)(scene *));
 
-/* Operations that one strategy has kernels for. Their results are compared with the reference, which has bounds for
- * their errors. */
+/* Operations whose results are compared with the reference, which has bounds for their errors. */
 int is_measure(dpr_op op);
+
+/* Whether strategies run the pair that do not run all operations. */
+int has_kernels(dpr_op op, dpr_dtype dtype, dpr_nan nan);
 
 /* Types of numbers, in turn. */
 static const dpr_dtype types[] = {DPR_I64, DPR_I32, DPR_U32, DPR_U64};

@@ -64,10 +64,15 @@ static void close_scene(void *state) {
 /* One call. */
 typedef struct call {
     dpr_dtype dtype; /* of the keys */
+    dpr_dtype in;    /* of the elements; 0: I32 */
     dpr_op op;
     size_t count, shift; /* keys; keys before both arrays of keys, which then begin at an odd element */
     int keys_in_host, results_in_host, in_stream;
 } call;
+
+static dpr_dtype elements_of(const call *c) {
+    return c->in ? c->in : DPR_I32;
+}
 
 /* Keys of neighbouring runs differ in one of their bytes. Some `chance` of a hundred keys begin a run. */
 static void make_keys(const scene *s, const call *c, uint32_t chance) {
@@ -106,7 +111,7 @@ static dpr_status run_on_gpu(const scene *s, const call *c, uint64_t *runs) {
     clear_results(s);
     const dpr_status status =
         dpr_reduce_by_key(s->gpu, (c->keys_in_host ? s->keys : s->keys_device) + before, c->dtype, s->in_device,
-                          unique + before, out, runs, c->count, DPR_I32, c->op, &options);
+                          unique + before, out, runs, c->count, elements_of(c), c->op, &options);
     fetch_results(s, unique, out);
     return status;
 }
@@ -114,7 +119,7 @@ static dpr_status run_on_gpu(const scene *s, const call *c, uint64_t *runs) {
 static dpr_status enqueue(const scene *s, const call *c, uint64_t room) {
     const size_t before = c->shift * dpr_dtype_size(c->dtype);
     return dpr_reduce_by_key_async(s->gpu, s->keys_device + before, c->dtype, s->in_device, s->unique_device + before,
-                                   s->out_device, s->runs_device, room, c->count, NULL, DPR_I32, c->op, NULL,
+                                   s->out_device, s->runs_device, room, c->count, NULL, elements_of(c), c->op, NULL,
                                    s->stream);
 }
 
@@ -133,14 +138,14 @@ static uint64_t know(const scene *s, const call *c, uint32_t chance) {
     uint64_t known = c->count;
     make_keys(s, c, chance);
     EXPECT_STATUS(DPR_OK, dpr_reduce_by_key(s->cpu, s->keys + before, c->dtype, s->in, s->unique_known, s->known,
-                                            &known, c->count, DPR_I32, c->op, NULL));
+                                            &known, c->count, elements_of(c), c->op, NULL));
     return known;
 }
 
 /* Whether the first `runs` results and keys are those of the CPU, and the others untouched. */
 static void expect_results(const scene *s, const call *c, uint64_t runs) {
     const size_t bytes = dpr_dtype_size(c->dtype), before = c->shift * bytes;
-    const size_t result_bytes = dpr_result_values(c->op) * dpr_dtype_size(dpr_result_dtype(c->op, DPR_I32));
+    const size_t result_bytes = dpr_result_values(c->op) * dpr_dtype_size(dpr_result_dtype(c->op, elements_of(c)));
     EXPECT_TRUE(memcmp(s->known, s->got, runs * result_bytes) == 0);
     EXPECT_TRUE(memcmp(s->unique_known, s->unique_got + before, runs * bytes) == 0);
     EXPECT_TRUE(
@@ -198,10 +203,11 @@ KEYS_TEST(numbers_and_types_of_keys) {
 
 KEYS_TEST(places_and_operations) {
     NEED_GPU();
-    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX, DPR_MIN, DPR_BXOR, DPR_SUMSQ, DPR_MEAN, DPR_MINMAX};
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX, DPR_MIN, DPR_BXOR, DPR_SUMSQ, DPR_MEAN, DPR_MINMAX, DPR_MEAN};
     const scene *s = fixture;
     for (int i = 0; i < 8 * (int)LENGTH(ops) && !test_failed(); i++) {
         const call c = {.dtype = DPR_U32,
+                        .in = i < 56 ? DPR_I32 : DPR_I16, /* kernels of SUM run means of I16 */
                         .op = ops[i / 8],
                         .count = 100000,
                         .keys_in_host = i & 1,

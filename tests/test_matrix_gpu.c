@@ -21,18 +21,21 @@ static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
     const int of_words = dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_U32 || dtype == DPR_U64,
               is_float = dtype == DPR_F32 || dtype == DPR_F64,
               of_types = dtype == DPR_I32 || dtype == DPR_I64 || is_float,
-              is_usual = of_types && (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX),
+              is_small =
+                  dtype == DPR_BOOL || dtype == DPR_I8 || dtype == DPR_U8 || dtype == DPR_I16 || dtype == DPR_U16,
+              is_mean = op == DPR_MEAN && (is_small || dtype >= DPR_F16), /* by kernels of SUM */
+        is_usual = of_types && (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX || is_mean),
               is_bitwise = op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
     if (strcmp(strategy, "coop.tile") == 0)
         return is_usual || (is_bitwise && of_words);
     if (begins(strategy, "axes.") || begins(strategy, "segments.") || strcmp(strategy, "dp.segments") == 0)
         return 0; /* many results: test_gpu_axes.c, test_gpu_segments.c */
     if (begins(strategy, "atomic."))
-        return is_usual && !(is_float && op == DPR_SUM);
+        return is_usual && !(is_float && (op == DPR_SUM || is_mean));
     if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0 || begins(strategy, "dp.recursive")
         || strcmp(strategy, "dp.nosync") == 0)
         return is_usual;
-    return op < DPR_SUMSQ || strcmp(strategy, "flat.fused") == 0; /* one strategy runs the later operations */
+    return op < DPR_SUMSQ || is_mean || strcmp(strategy, "flat.fused") == 0; /* which alone runs the others */
 }
 
 TEST_GENERATOR(matrix_gpu) {

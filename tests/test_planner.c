@@ -461,6 +461,7 @@ TEST(Planner, measures_of_many_results_have_one_strategy) {
                 continue;
             key.f.segments = 10;
             key.f.strided = strided & 1;
+            key.f.nan = DPR_NAN_IGNORE; /* else kernels of SUM run MEAN */
             EXPECT_EQ_I64(1, count_able(&key, &machine));
             ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
             EXPECT_EQ_STR(name, choice.step[0].strategy->name);
@@ -470,6 +471,34 @@ TEST(Planner, measures_of_many_results_have_one_strategy) {
                 EXPECT_CONTAINS(dpr_last_error(),
                                 "\"segments.merge\" cannot run this: has no kernels for this operation");
         }
+}
+
+/* A sum that cannot wrap, and of which all elements count, is divided by the kernels of SUM. */
+TEST(Planner, means_are_run_by_what_runs_sums) {
+    static const struct {
+        dpr_dtype dtype;
+        int by_sums[2]; /* with DPR_NAN_PROPAGATE, and with DPR_NAN_IGNORE */
+    } types[] = {{DPR_F32, {1, 0}}, {DPR_F16, {1, 0}}, {DPR_C128, {1, 0}}, {DPR_U8, {1, 1}},
+                 {DPR_I16, {1, 1}}, {DPR_I32, {0, 0}}, {DPR_U64, {0, 0}},  {DPR_BOOL, {1, 1}}};
+    dpr_machine machine;
+    ASSERT_TRUE(machine_load("h200", &machine));
+    for (size_t k = 0; k < 12 * LENGTH(types); k++) {
+        const int nan = k & 1, partial = k >> 1 & 1, by_sums = types[k / 12].by_sums[nan];
+        dpr_key key = key_of(&places[5], DPR_ROW(DPR_SUM), types[k / 12].dtype), of_mean;
+        key.f.segments = k % 12 < 4 ? 0 : 10; /* an array, its segments, or along axes */
+        key.f.strided = k % 12 >= 8;
+        key.f.nan = (uint8_t)nan;
+        key.f.partial = partial & 1;
+        of_mean = key;
+        of_mean.f.op = DPR_ROW(DPR_MEAN);
+        for (size_t i = 0; i < dpr_strategy_count(); i++) {
+            const dpr_strategy *strategy = dpr_strategies[i];
+            const int runs_sums = !dpr_refusal(strategy, &key, &machine.caps);
+            const int expected = runs_sums && (strategy->measures || strategy->fuses || (by_sums && !partial));
+            EXPECT_THAT(expected == !dpr_refusal(strategy, &of_mean, &machine.caps), "%s: %s%s", describe(&of_mean),
+                        strategy->name, expected ? " is refused" : " is not refused");
+        }
+    }
 }
 
 static int chooses(const dpr_choice *choice, const char *name) {

@@ -121,7 +121,7 @@ TEST(Planner, demonstrations_of_segments_refuse) {
         key.f.segments = SOME_SEGMENTS;
         EXPECT_EQ_STR("it is there to show sums, minima and maxima of i32, i64, f32 and f64",
                       dpr_refusal(dpr_strategies[found], &key, &machine.caps));
-        key = key_of(&places[5], DPR_MEAN, DPR_F32);
+        key = key_of(&places[5], DPR_VAR, DPR_F32);
         key.f.segments = SOME_SEGMENTS;
         EXPECT_EQ_STR("has no kernels for this operation", dpr_refusal(dpr_strategies[found], &key, &machine.caps));
     }

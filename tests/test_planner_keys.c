@@ -25,6 +25,7 @@ TEST(PlannerKeys, runs_of_keys_in_one_pass_or_not) {
         {"fewer than 2^32", DPR_SUM, DPR_MEMORY_DEVICE, (size_t)1 << 32, UINT64_MAX, NULL, 0, 0},
         {"nothing to reduce", DPR_SUM, DPR_MEMORY_DEVICE, 0, 8, NULL, 0, 0},
         {"no kernel for this operation", DPR_ARGMAX, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 0},
+        {"no kernel for this operation", DPR_MEAN, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 0},
         {"no kernel for this operation", DPR_VAR, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, NULL, 0, 0},
         {"all arrays in device memory", DPR_SUM, DPR_MEMORY_HOST, 1 << 20, 1 << 20, NULL, 0, 0},
         {"asked for by name", DPR_SUM, DPR_MEMORY_DEVICE, 1 << 20, 1 << 20, "segments.merge", 0, 0},

@@ -157,7 +157,8 @@ typedef struct dpr_c128 {
  * - NORM2: the square root of the sum of squares, with the same relative error. Squares that overflow or vanish
  *   do not spoil it: if the norm is in the range of the result's type, it is right. Truth values and integers
  *   are converted to F64.
- * - MEAN: a SUM, divided by the number of elements and rounded once more; of complex types part by part. The
+ * - MEAN: a SUM, divided by the number of elements and rounded once more; of complex types part by part. As a
+ *   SUM may, it may be infinite or NaN where the sum of the magnitudes leaves the range of the result's type. The
  *   sum of integers is exact and does not wrap. It is converted to F64 before the division, with an error of at
  *   most 0.75 units in the last place.
  * - VAR: the sum of the squared distances from the mean, divided by the number of elements, or by one less
@@ -302,10 +303,10 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA; _STRATEGY_UNABLE for SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX on a
- * GPU without memory pools (cudaDevAttrMemoryPoolsSupported), which they need there. After a kernel has failed
- * (dpr_last_error() says that CUDA cannot use the device again in this process) calls that need the device give
- * DPR_ERR_CUDA; pageable memory is reduced on the CPU as before. */
+ * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA; _STRATEGY_UNABLE for SUMSQ, NORM1, NORM2, VAR, MINMAX and MEAN of
+ * integers of 4 and 8 bytes on a GPU without memory pools (cudaDevAttrMemoryPoolsSupported), which they need there.
+ * After a kernel has failed (dpr_last_error() says that CUDA cannot use the device again in this process) calls that
+ * need the device give DPR_ERR_CUDA; pageable memory is reduced on the CPU as before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
@@ -571,7 +572,8 @@ typedef struct dpr_segments {
     uint64_t count;     /**< number of segments, and of results */
     const void *begins; /**< with `ends`: `count` numbers. Without: count + 1 offsets, like the row offsets of a CSR
                              matrix; segment i ends at begins[i + 1] */
-    const void *ends;   /**< `count` numbers, or NULL */
+    const void *ends;   /**< `count` numbers, or NULL. If it is the address of begins[1], that is the same as NULL:
+                             strategies for offsets run the call, which divide long segments among all blocks */
     dpr_dtype dtype;    /**< of these numbers: DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;    /**< for ARGMIN and ARGMAX */
     int check;          /**< 1: a segment that is not empty and not within the array ends the call with
@@ -601,8 +603,9 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
  * managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that the host
  * reaches. options->launch->report must be NULL (a plan of segments takes one). `out` must not overlap `in` or the
- * numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX. Offsets that
- * decrease are allowed; segments.merge takes long for them.
+ * numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, VAR and MINMAX, MEAN of
+ * integers of 4 and 8 bytes, and MEAN of floating-point and complex types with DPR_NAN_IGNORE. Offsets that decrease
+ * are allowed; segments.merge takes long for them.
  *
  * A run on the GPU has 8 KiB of scratch memory. Further device memory comes from the context's pool, and
  * dpr_plan_explain() says how much a plan takes. segments.small takes none. segments.merge takes at most 128 bytes for
@@ -613,8 +616,8 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  *
  * Strategies to learn from run if options->strategy names them: segments.thread, segments.warp, segments.block,
  * segments.split, segments.bins, and dp.segments, whose kernels launch kernels. They run SUM, MIN and MAX of I32, I64,
- * F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory for every 4096 elements of
- * the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
+ * F32 and F64, and MEAN of F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory
+ * for every 4096 elements of the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY; DPR_ERR_OVERLAP; and DPR_ERR_SEGMENT, whose sentence names the
  * segment. */
@@ -645,8 +648,8 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * and `count`, must not overlap the other arrays: DPR_ERR_OVERLAP. If `in` is in device memory, the GPU runs the call:
  * in one pass over keys and elements if all arrays are in device memory, *runs is at least `count`, there are fewer
  * than 2^32 elements, which are aligned to their size, no strategy and no block size is asked for, the operation is
- * neither ARGMIN, ARGMAX nor a product of complex numbers, nor one of those that segments.group alone runs, and the
- * device has compute capability 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as
+ * neither ARGMIN, ARGMAX, MEAN nor a product of complex numbers, nor one of those that segments.group alone runs, and
+ * the device has compute capability 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as
  * segments. It takes device memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of
  * the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), the bytes of the unique
  * keys if they are wanted, and what the strategy for segments takes. `keys` and `out` in pageable memory have copies on
@@ -716,9 +719,9 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
  * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. axes.tiles takes
  * device memory from the context's pool only if blocks share results because these are few: 16 bytes for each result
- * that a block has a share of (SUMSQ, NORM1, NORM2, MEAN, VAR and MINMAX up to 56), on an H200 less than 80 MiB, and
- * less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(),
- * and DPR_ERR_OVERLAP. */
+ * that a block has a share of (up to 56 for what segments.group alone would run of segments), on an H200 less than 80
+ * MiB, and less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of
+ * dpr_reduce_ex(), and DPR_ERR_OVERLAP. */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 

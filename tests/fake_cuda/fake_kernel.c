@@ -771,6 +771,10 @@ const char *fake_kernel_run(const fake_launch *launch) {
     run.first_index = wanted.first_index;
     if (!wanted.label)
         run.init = args->init;
+    if (args->init.present == DPR_MEAN_WANTED) {
+        run.init.present = 0;
+        run.key.f.op = DPR_ROW(DPR_MEAN);
+    }
     run.limits = (dpr_launch_limits){.threads = 1, .max_blocks = 1};
     if (launch->key.f.segments) {
         dpr_segment_list list = launch->segments;

@@ -161,18 +161,42 @@ PARTS_TEST(operations_that_share_kernels) {
         EXPECT_TRUE(both[i][0] == (i == 1 ? INT32_MAX : 1) && both[i][1] == (i == 1 ? INT32_MIN : 1));
 }
 
+/* Kernels of SUM divide where they write, by each strategy that has some. Of the bytes of ones, one in four is 1. */
+PARTS_TEST(means_by_kernels_of_sums) {
+    static const char *const names[] = {NULL, "segments.merge", "segments.small", "segments.group"};
+    const scene *s = fixture;
+    const dpr_segments segments = segments_at(s->offsets);
+    for (size_t k = 0; k < LENGTH(names); k++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        double means[SEGMENTS] = {0};
+        options.strategy = names[k];
+        EXPECT_STATUS(DPR_OK, dpr_reduce_segments(s->ctx, s->in, means, COUNT, DPR_U8, DPR_MEAN, &segments, &options));
+        for (size_t i = 0; i < SEGMENTS; i++) {
+            int ones = 0;
+            for (int at = offsets[i]; at < offsets[i + 1]; at++)
+                ones += at % 4 == 0;
+            const double mean = (double)ones / (offsets[i + 1] - offsets[i]);
+            EXPECT_THAT(means[i] == mean || (mean != mean && means[i] != means[i]), "%s: mean %zu is %g, not %g",
+                        names[k] ? names[k] : "the planner's choice", i, means[i], mean);
+        }
+    }
+}
+
+/* Ends that are offsets are no reason to refuse a strategy for offsets. */
 PARTS_TEST(begins_and_ends_may_lie_apart) {
     const scene *s = fixture;
-    for (int both = 0; both < 2; both++) {
+    for (int apart = 0; apart < 2; apart++) {
         dpr_segments segments = segments_at(s->offsets);
         dpr_options options = DPR_OPTIONS_INIT;
         int64_t results[SEGMENTS] = {0};
-        segments.ends = both ? s->offsets + 1 : &offsets[1];
+        segments.ends = apart ? &offsets[1] : s->offsets + 1;
         EXPECT_STATUS(DPR_OK, run(s, &segments, results, NULL));
         EXPECT_TRUE(are_known(results));
+        memset(results, 0, sizeof results);
         options.strategy = "segments.merge";
-        EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, run(s, &segments, results, &options));
-        EXPECT_CONTAINS(dpr_last_error(), "takes offsets, not begins and ends");
+        EXPECT_STATUS(apart ? DPR_ERR_STRATEGY_UNABLE : DPR_OK, run(s, &segments, results, &options));
+        EXPECT_CONTAINS(dpr_last_error(), apart ? "takes offsets, not begins and ends" : "");
+        EXPECT_TRUE(are_known(results) == !apart);
     }
 }
 
@@ -214,14 +238,16 @@ PARTS_TEST(plans_have_segments) {
 /* Where a plan's numbers lie decides whether kernels may read them ahead. The fake checks what kernels are told. */
 PARTS_TEST(plans_have_numbers_in_any_memory) {
     const scene *s = fixture;
-    int32_t *pinned = gpu_alloc(DPR_MEMORY_PINNED, sizeof offsets);
-    ASSERT_TRUE(pinned != NULL);
+    int32_t *pinned = gpu_alloc(DPR_MEMORY_PINNED, 2 * sizeof offsets);
+    int32_t *there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof offsets);
+    ASSERT_TRUE(pinned && there && gpu_copy(there, offsets, sizeof offsets));
     memcpy(pinned, offsets, sizeof offsets);
+    memcpy(pinned + SEGMENTS + 1, offsets, sizeof offsets);
     for (int kind = 0; kind < 6; kind++) { /* begins and ends: both on the device or not, and offsets alone */
         dpr_segments segments = segments_at(kind & 1 ? pinned : s->offsets);
         dpr_problem problem = DPR_PROBLEM_INIT;
         dpr_plan *plan = NULL;
-        segments.ends = kind < 2 ? NULL : kind < 4 ? s->offsets + 1 : pinned + 1;
+        segments.ends = kind < 2 ? NULL : kind < 4 ? there + 1 : pinned + SEGMENTS + 2;
         problem.dtype = DPR_I32;
         problem.count = COUNT;
         problem.segments = &segments;
@@ -231,6 +257,7 @@ PARTS_TEST(plans_have_numbers_in_any_memory) {
         EXPECT_TRUE(gpu_stream_wait(s->stream) && are_known(s->out));
         dpr_plan_destroy(plan);
     }
+    gpu_free(DPR_MEMORY_DEVICE, there);
     gpu_free(DPR_MEMORY_PINNED, pinned);
 }
 
