@@ -54,40 +54,43 @@ template <class M> struct partial_row { uint64_t w[DPR_PARTIAL_HEAD + M::words];
 
 /* Writes what dpr_init.present wants in place of the result of `count` elements: their mean, or the partial result. It
  * is a function of its own in machine code, too, because a kernel that has it inline takes up to 0.2 us longer
- * (flat.block, 2^16 elements, H200), also where it writes results, or has too few registers. */
-template <class M, bool Partials, class Writer>
+ * (flat.block, 2^16 elements, H200), also where it writes results. */
+template <class M, class Writer>
 __device__ __noinline__ void write_wanted(Writer to, uint64_t count, typename M::acc a) {
     const dpr_init &init = to.args.init;
     if constexpr (M::gives_mean) {
-        static_assert(sizeof(M::mean(a, count)) == sizeof(typename M::result), "means lie where results would");
-        if (!Partials || init.present == DPR_MEAN_WANTED) {
+        if (init.present == DPR_MEAN_WANTED) {
             to.write(M::mean(a, count));
             return;
         }
     }
-    if constexpr (Partials) {
-        partial_row<M> partial;
-        dpr_wanted wanted;
-        memcpy(&wanted, init.bytes, sizeof wanted);
-        partial.w[0] = wanted.label;
-        partial.w[1] = count;
-        if constexpr (M::holds_index)
-            M::store(a, partial.w + DPR_PARTIAL_HEAD, wanted.first_index);
-        else
-            M::store(a, partial.w + DPR_PARTIAL_HEAD);
-        to.write(partial);
-    }
+    partial_row<M> partial;
+    dpr_wanted wanted;
+    memcpy(&wanted, init.bytes, sizeof wanted);
+    partial.w[0] = wanted.label;
+    partial.w[1] = count;
+    if constexpr (M::holds_index)
+        M::store(a, partial.w + DPR_PARTIAL_HEAD, wanted.first_index);
+    else
+        M::store(a, partial.w + DPR_PARTIAL_HEAD);
+    to.write(partial);
 }
 
-/* Writes the result of `count` elements, whose accumulator is `a`: combined with the initial value, if the run has one;
- * or what the run wants in its place, if that is a mean, or a partial result and the kernel writes `Partials`. */
-template <class M, bool Partials, class Writer>
+/* Writes the result of `count` elements, whose accumulator is `a`: combined with the initial value, if the run has one.
+ * If the run wants their mean or partial result instead, writes that; kernels without `Partials` write no partial
+ * results, and those without `Means` no means. */
+template <class M, bool Partials, bool Means, class Writer>
 __device__ void write_finished(Writer to, uint64_t count, typename M::acc a) {
     const dpr_init &given = to.args.init;
     if (given.present) {
-        if constexpr (Partials || M::gives_mean) {
+        if constexpr (Partials) {
             if (given.present != 1) {
-                write_wanted<M, Partials>(to, count, a);
+                write_wanted<M>(to, count, a);
+                return;
+            }
+        } else if constexpr (Means && M::gives_mean) {
+            if (given.present != 1) {
+                to.write(M::mean(a, count));
                 return;
             }
         }
@@ -98,7 +101,8 @@ __device__ void write_finished(Writer to, uint64_t count, typename M::acc a) {
     to.write(M::finish(a));
 }
 
-/* Finishes the accumulator `a` of the first `count` elements and writes their result. One thread calls it. */
+/* Finishes the accumulator `a` of the first `count` elements and writes their result, or with `Partials` what the run
+ * wants instead. One thread calls it. */
 template <class M, bool Partials = true, class Writer>
 __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
     if constexpr (M::holds_index)
@@ -107,7 +111,7 @@ __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
         if (count == 1)
             a = M::lift(reader_of<M>(to.args).element(0));
     }
-    write_finished<M, Partials>(to, count, a);
+    write_finished<M, Partials, Partials>(to, count, a);
 }
 
 /* The same for the one result of a run. */

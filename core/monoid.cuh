@@ -282,7 +282,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return narrow<D>(a);
     }
 
-    /* The mean of `count` elements, of which `a` is the sum. */
+    /* The mean of `count` elements, of which `a` is the sum. It has as many bytes as a result. */
     static __device__ auto mean(acc a, uint64_t count) {
         if constexpr (is_complex<D>)
             return narrow<D>({divided(total(a.re), count), divided(total(a.im), count)});

@@ -16,15 +16,13 @@ static int begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Strategies that are there to be looked at take a few pairs. */
+/* Strategies that are there to be looked at take a few pairs. What runs sums also runs means that are divided sums. */
 static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
     const int of_words = dtype == DPR_I32 || dtype == DPR_I64 || dtype == DPR_U32 || dtype == DPR_U64,
               is_float = dtype == DPR_F32 || dtype == DPR_F64,
               of_types = dtype == DPR_I32 || dtype == DPR_I64 || is_float,
-              is_small =
-                  dtype == DPR_BOOL || dtype == DPR_I8 || dtype == DPR_U8 || dtype == DPR_I16 || dtype == DPR_U16,
-              is_mean = op == DPR_MEAN && (is_small || dtype >= DPR_F16), /* by kernels of SUM */
-        is_usual = of_types && (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX || is_mean),
+              is_mean = op == DPR_MEAN && (dtype <= DPR_U16 || dtype >= DPR_F16),
+              is_usual = of_types && (op == DPR_SUM || op == DPR_MIN || op == DPR_MAX || is_mean),
               is_bitwise = op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
     if (strcmp(strategy, "coop.tile") == 0)
         return is_usual || (is_bitwise && of_words);
@@ -35,6 +33,8 @@ static int takes(const char *strategy, dpr_op op, dpr_dtype dtype) {
     if (begins(strategy, "ladder.") || strcmp(strategy, "coop.async") == 0 || begins(strategy, "dp.recursive")
         || strcmp(strategy, "dp.nosync") == 0)
         return is_usual;
+    if (is_mean && strcmp(strategy, "coop.cluster") == 0)
+        return 0;
     return op < DPR_SUMSQ || is_mean || strcmp(strategy, "flat.fused") == 0; /* which alone runs the others */
 }
 
