@@ -82,6 +82,10 @@ __device__ __noinline__ void write_wanted(Writer to, uint64_t count, typename M:
 template <class M, bool Partials, bool Means, class Writer>
 __device__ void write_finished(Writer to, uint64_t count, typename M::acc a) {
     const dpr_init &given = to.args.init;
+    if constexpr (M::is_mean) {
+        to.write(M::mean(a, count));
+        return;
+    }
     if (given.present) {
         if constexpr (Partials) {
             if (given.present != 1) {

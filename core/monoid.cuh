@@ -22,6 +22,7 @@
  *                      settle(lane) then makes a lane for join() and fold() from it
  *
  *   gives_mean         true if mean(acc, count) is the mean of `count` elements (means.h)
+ *   is_mean            true if that is always written, and not the result
  *
  *   has_neutral        true if identity() changes nothing that it is combined with
  *   neutral_element()  an element that changes nothing: if adds_words, or tile is not lane_set, or holds_index
@@ -118,7 +119,7 @@ struct common {
     static constexpr bool holds_index = false;
     static constexpr bool takes_all = false;
     static constexpr bool has_inverse = false;
-    static constexpr bool gives_mean = false;
+    static constexpr bool gives_mean = false, is_mean = false;
     static constexpr warp_op in_hardware = warp_op::none;
     using tile = void;
 };
@@ -154,6 +155,11 @@ __device__ inline double divided(double a, uint64_t n) {
         inverse = fma(fma(-divisor, inverse, 1.0), inverse, inverse);
     const double near = a * inverse;
     return isfinite(a) ? fma(fma(-near, divisor, a), inverse, near) : near;
+}
+
+/* A number; if it is NaN, that which is positive and has no payload. */
+template <class T> __device__ T plain_nan(T x) {
+    return x != x ? static_cast<T>(NAN) : x;
 }
 
 /* The words of a sum. */
@@ -282,14 +288,17 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return narrow<D>(a);
     }
 
-    /* The mean of `count` elements, of which `a` is the sum. It has as many bytes as a result. */
+    /* The mean of `count` elements, of which `a` is the sum. It has as many bytes as a result. All NaNs have the same
+     * bits, as in acc.h. */
     static __device__ auto mean(acc a, uint64_t count) {
-        if constexpr (is_complex<D>)
-            return narrow<D>({divided(total(a.re), count), divided(total(a.im), count)});
-        else if constexpr (is_float<D>)
-            return narrow<D>(divided(total(a), count));
-        else
-            return divided(static_cast<double>(static_cast<int64_t>(a)), count);
+        if constexpr (is_complex<D>) {
+            const result r = narrow<D>({divided(total(a.re), count), divided(total(a.im), count)});
+            return result{plain_nan(r.re), plain_nan(r.im)};
+        } else if constexpr (is_float<D>) {
+            return plain_nan(narrow<D>(divided(total(a), count)));
+        } else {
+            return plain_nan(divided(static_cast<double>(static_cast<int64_t>(a)), count));
+        }
     }
 
     static constexpr int words = is_complex<D> ? 4 : is_float<D> ? 2 : 1;
@@ -312,6 +321,12 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
         else
             return static_cast<acc>(r);
     }
+};
+
+/* A sum whose mean is written: for kernels that would be slower if they asked what to write. */
+template <class Sum> struct mean_of : Sum {
+    static_assert(Sum::gives_mean);
+    static constexpr bool is_mean = true;
 };
 
 template <dpr_dtype D, dpr_nan N> struct monoid<DPR_PROD, D, N> : common {

@@ -117,7 +117,7 @@ __device__ typename partial<M>::type reduce_share(const typename M::storage *in,
 }
 
 /* Whether values that threads exchange are results, if there is no initial value. */
-template <class M> constexpr bool has_plain_results = M::has_neutral && !M::holds_index;
+template <class M> constexpr bool has_plain_results = M::has_neutral && !M::holds_index && !M::is_mean;
 
 /* The result of a segment whose elements have the value `x`. */
 template <class M> __device__ typename M::result plain_result(typename partial<M>::type x) {
@@ -143,7 +143,7 @@ __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t
     }
     auto *out = static_cast<unsigned char *>(args.run.out)
                 + i * (is_partial ? sizeof(partial_row<M>) : sizeof(typename M::result));
-    write_finished<M, Partials, true>(place_writer{args.run, out}, count, a);
+    write_finished<M, Partials, Partials>(place_writer{args.run, out}, count, a);
 }
 
 } // namespace dpr

@@ -15,6 +15,8 @@ template <class Form> struct of_segments : demonstration<Form, 1, INT32_MAX> {
             return "reduces segments alone";
         if (key->f.partial)
             return "writes no partial results";
+        if (dpr_divides_sums(key))
+            return "writes no means";
         return demonstration<Form, 1, INT32_MAX>::probe(key, caps);
     }
 };

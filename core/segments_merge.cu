@@ -250,7 +250,7 @@ struct blocks_on_sm {
     template <class M> static constexpr int of = merge_blocks<M>;
 };
 
-using kernels = instances<merge_family, segment_entry>;
+using kernels = instances_and_means<merge_family>;
 
 const char *probe(const dpr_key *key, const dpr_caps *caps) {
     if (!key->f.segments)

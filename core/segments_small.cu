@@ -40,14 +40,14 @@ constexpr uint64_t alone_of_few = 64, alone_of_largest = 128, alone_of_many = 51
 template <small_kind Kind> struct small_family {
     template <class M> static constexpr segment_entry entry() { return small_kernel<M, Kind>; }
 };
-using few_kernels = instances<small_family<small_kind::few>, segment_entry>;
-using many_kernels = instances<small_family<small_kind::many>, segment_entry>;
-using short_kernels = instances<small_family<small_kind::many_short>, segment_entry>;
+using few_kernels = instances_and_means<small_family<small_kind::few>>;
+using many_kernels = instances_and_means<small_family<small_kind::many>>;
+using short_kernels = instances_and_means<small_family<small_kind::many_short>>;
 
 struct alone_family {
     template <class M> static constexpr segment_entry entry() { return alone_kernel<M>; }
 };
-using alone_kernels = instances<alone_family, segment_entry>;
+using alone_kernels = instances_and_means<alone_family>;
 
 const char *probe(const dpr_key *key, const dpr_caps *caps) {
     if (!key->f.segments)

@@ -13,7 +13,7 @@
 static const char *entry(const dpr_key *key) {
     static const char *const names[DPR_OP_COUNT][DPR_DTYPE_COUNT][2] = {DPR_DEMONSTRATED_PAIRS(NAME)};
     const int has_nan = dpr_dtypes[key->f.dtype].kind & (DPR_KIND_FLOAT | DPR_KIND_COMPLEX);
-    return names[dpr_kernel_row(key)][key->f.dtype][has_nan ? key->f.nan : 0];
+    return names[key->f.op][key->f.dtype][has_nan ? key->f.nan : 0];
 }
 
 static const char *probe(const dpr_key *key, const dpr_caps *caps) {
@@ -21,6 +21,8 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
         return "reduces segments alone";
     if (key->f.partial)
         return "writes no partial results";
+    if (dpr_divides_sums(key))
+        return "writes no means";
     if (!entry(key))
         return "it is there to show sums, minima and maxima of i32, i64, f32 and f64";
     if (caps->gpu.max_threads_per_block < DPR_SEGMENTS_THREADS)

@@ -28,10 +28,8 @@ int is_measure(dpr_op op) {
     return op >= DPR_SUMSQ;
 }
 
-int has_kernels(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
-    const int is_real = dtype == DPR_F16 || dtype == DPR_BF16 || dtype == DPR_F32 || dtype == DPR_F64
-                        || dtype == DPR_C64 || dtype == DPR_C128;
-    return !is_measure(op) || (op == DPR_MEAN && (is_real ? nan == DPR_NAN_PROPAGATE : dpr_dtype_size(dtype) <= 2));
+int is_divided_sum(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
+    return op == DPR_MEAN && (dtype >= DPR_F16 ? nan == DPR_NAN_PROPAGATE : dtype <= DPR_U16);
 }
 
 /* Makes numbers of the type from begins and ends, also on the device. */

@@ -34,8 +34,8 @@ void run_pairs(void (*run)(scene *));
 /* Operations whose results are compared with the reference, which has bounds for their errors. */
 int is_measure(dpr_op op);
 
-/* Whether strategies run the pair that do not run all operations. */
-int has_kernels(dpr_op op, dpr_dtype dtype, dpr_nan nan);
+/* Whether it is a mean that segments.merge and segments.small run, as a sum which they divide. */
+int is_divided_sum(dpr_op op, dpr_dtype dtype, dpr_nan nan);
 
 /* Types of numbers, in turn. */
 static const dpr_dtype types[] = {DPR_I64, DPR_I32, DPR_U32, DPR_U64};

@@ -616,7 +616,7 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  *
  * Strategies to learn from run if options->strategy names them: segments.thread, segments.warp, segments.block,
  * segments.split, segments.bins, and dp.segments, whose kernels launch kernels. They run SUM, MIN and MAX of I32, I64,
- * F32 and F64, and MEAN of F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory
+ * F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory
  * for every 4096 elements of the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY; DPR_ERR_OVERLAP; and DPR_ERR_SEGMENT, whose sentence names the
