@@ -110,7 +110,7 @@ const char *probe(const dpr_key *key, const dpr_caps *) {
     return key->f.segments ? nullptr : "reduces segments alone";
 }
 
-/* On an H100, means of F32 take 1.1 to 4.7 times as long as memory takes for elements, offsets and results
+/* On an H100, measures of F32 take 1.1 to 4.7 times as long as memory takes for elements, offsets and results
  * (tests/results/h100-segments-measures.json). The latency is an estimate. */
 dpr_cost cost(const dpr_key *key, const dpr_caps *caps, dpr_size size) {
     return {DPR_LAUNCH_SECONDS + 4e-6, dpr_segment_bytes(key, size), dpr_memory_rate(&caps->gpu) / 4};
