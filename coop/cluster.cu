@@ -18,7 +18,7 @@ struct cluster_family {
 const char *probe(const dpr_key *key, const dpr_caps *caps) {
     if (key->f.partial)
         return "its kernels write no partial results";
-    if (dpr_divides_sums(key))
+    if (dpr_is_divided_sum(key))
         return "its kernels write no means";
     return caps->gpu.cluster_launch && caps->gpu.cc_major >= 9 ? nullptr : "needs thread-block clusters";
 }

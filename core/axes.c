@@ -402,7 +402,7 @@ static void plan_columns(lists *all, int by_elements, dpr_axes_plan *plan) {
 }
 
 void dpr_axes_divide(const dpr_run *run, dpr_axes_blocks blocks, dpr_axes_plan *plan) {
-    const int by_elements = dpr_is_measure(&run->key);
+    const int by_elements = dpr_runs_as_measure(&run->key);
     lists all;
     list_axes(run, &all);
     all.blocks = blocks;

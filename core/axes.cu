@@ -30,13 +30,13 @@ dpr_cost cost(const dpr_key *key, const dpr_caps *, dpr_size size) {
 }
 
 const void *entry_of(const dpr_key *key) {
-    return dpr_is_measure(key) ? dpr_axes_measures(key) : tiles_instances::of(key);
+    return dpr_runs_as_measure(key) ? dpr_axes_measures(key) : tiles_instances::of(key);
 }
 
 /* Bytes of a value that threads and blocks exchange. */
 int value_bytes(const dpr_key *key) {
     const int words = dpr_acc_words(dpr_key_op(key), dpr_key_dtype(key));
-    return dpr_is_measure(key) ? words * static_cast<int>(sizeof(uint64_t)) : largest_small;
+    return dpr_runs_as_measure(key) ? words * static_cast<int>(sizeof(uint64_t)) : largest_small;
 }
 
 /* Shared memory of a block: a value for each result of each thread's unit. */
@@ -46,7 +46,7 @@ int shared_bytes(const dpr_key *key, int in_unit) {
 
 dpr_kernel kernel(const dpr_key *key) {
     dpr_kernel kernel = {entry_of(key), DPR_AXES_THREADS, shared_bytes(key, 1), 2, 0, nullptr};
-    if (!dpr_is_measure(key)) {
+    if (!dpr_runs_as_measure(key)) {
         kernel.others[0] = dpr_axes_columns(key);
         kernel.others[1] = dpr_axes_groups(key, false);
         kernel.others[2] = dpr_axes_groups(key, true);

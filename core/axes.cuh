@@ -114,7 +114,7 @@ __device__ void write_axes_result(const dpr_axes_args &args, typename partial<M>
         if (args.plan.each == 1)
             a = M::lift(*reinterpret_cast<const typename M::storage *>(first));
     }
-    write_finished<M, false, true>(place_writer{args.run, out}, args.plan.each, a);
+    write_completed<M, false, true>(place_writer{args.run, out}, args.plan.each, a);
 }
 
 /* ---- Units: what a thread reads at a time ---- */

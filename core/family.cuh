@@ -79,20 +79,21 @@ template <class Family, class Entry = kernel_entry> struct instances {
     static unsigned in_flight(const dpr_key *key) { return static_cast<unsigned>(number_of<vectors_in_flight>(key)); }
 };
 
-/* The same for segments, and for means (means.h) the entry of mean_of<M>: kernels of their own, because sums take up to
- * a tenth longer if their kernels ask whether to divide (segments.merge, 2^20 elements of F32, H200). */
+/* The same for segments, and for means (means.h) the entry of divided_sum<M>: kernels of their own, because sums take
+ * up to a tenth longer if their kernels ask whether to divide (segments.merge, 2^20 elements of F32, H200). number_of()
+ * is that of the sum, which has the same layout. */
 template <class Family> struct instances_and_means : instances<Family, segment_entry> {
     struct means {
         template <class M> static constexpr segment_entry entry() {
             if constexpr (M::gives_mean)
-                return Family::template entry<mean_of<M>>();
+                return Family::template entry<divided_sum<M>>();
             else
                 return nullptr;
         }
     };
     static const void *of(const dpr_key *key) {
-        return dpr_divides_sums(key) ? instances<means, segment_entry>::of(key)
-                                     : instances<Family, segment_entry>::of(key);
+        return dpr_is_divided_sum(key) ? instances<means, segment_entry>::of(key)
+                                       : instances<Family, segment_entry>::of(key);
     }
 };
 

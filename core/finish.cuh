@@ -77,10 +77,11 @@ __device__ __noinline__ void write_wanted(Writer to, uint64_t count, typename M:
 }
 
 /* Writes the result of `count` elements, whose accumulator is `a`: combined with the initial value, if the run has one.
- * If the run wants their mean or partial result instead, writes that; kernels without `Partials` write no partial
- * results, and those without `Means` no means. */
+ * Kernels with `Partials` write the partial result or the mean instead, if the run wants that; others with `Means` only
+ * the mean. probe() must refuse keys that want what the kernel does not write. Kernels of divided_sum<> always write
+ * the mean. */
 template <class M, bool Partials, bool Means, class Writer>
-__device__ void write_finished(Writer to, uint64_t count, typename M::acc a) {
+__device__ void write_completed(Writer to, uint64_t count, typename M::acc a) {
     const dpr_init &given = to.args.init;
     if constexpr (M::is_mean) {
         to.write(M::mean(a, count));
@@ -105,7 +106,7 @@ __device__ void write_finished(Writer to, uint64_t count, typename M::acc a) {
     to.write(M::finish(a));
 }
 
-/* Finishes the accumulator `a` of the first `count` elements and writes their result, or with `Partials` what the run
+/* Completes the accumulator `a` of the first `count` elements and writes their result, or with `Partials` what the run
  * wants instead. One thread calls it. */
 template <class M, bool Partials = true, class Writer>
 __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
@@ -115,7 +116,7 @@ __device__ void write_result_to(Writer to, uint64_t count, typename M::acc a) {
         if (count == 1)
             a = M::lift(reader_of<M>(to.args).element(0));
     }
-    write_finished<M, Partials, Partials>(to, count, a);
+    write_completed<M, Partials, Partials>(to, count, a);
 }
 
 /* The same for the one result of a run. */

@@ -485,7 +485,7 @@ const char *probe(const dpr_key *key, const dpr_caps *caps) {
     if (caps->gpu.cc_major < 9)
         return "needs bulk asynchronous copies (compute capability 9.0)";
     /* A mean needs the length of its run, which the kernels do not know. */
-    return kernels::of(key) && !dpr_divides_sums(key) ? nullptr : "has no kernel for this operation and type";
+    return kernels::of(key) && !dpr_is_divided_sum(key) ? nullptr : "has no kernel for this operation and type";
 }
 
 dpr_kernel kernel(const dpr_key *key) {

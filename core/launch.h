@@ -99,7 +99,7 @@ static inline dpr_kernel_args dpr_args_of(const dpr_launch *launch, const dpr_ru
         memcpy(args.init.bytes, &wanted, sizeof wanted);
         args.init.present = DPR_PARTIAL_WANTED;
     }
-    if (dpr_divides_sums(&run->key))
+    if (dpr_is_divided_sum(&run->key))
         args.init.present = DPR_MEAN_WANTED;
     dpr_read_as(&args, launch, run);
     return args;

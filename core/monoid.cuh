@@ -22,7 +22,7 @@
  *                      settle(lane) then makes a lane for join() and fold() from it
  *
  *   gives_mean         true if mean(acc, count) is the mean of `count` elements (means.h)
- *   is_mean            true if that is always written, and not the result
+ *   is_mean            true for divided_sum<>: kernels write mean() wherever others write finish()
  *
  *   has_neutral        true if identity() changes nothing that it is combined with
  *   neutral_element()  an element that changes nothing: if adds_words, or tile is not lane_set, or holds_index
@@ -146,8 +146,9 @@ __device__ inline double total(double a) {
     return a;
 }
 
-/* a / n, with an error of little more than half a unit in the last place, or one step of subnormal numbers; NaN if n is
- * 0. segments.group has too few registers for a division, which asks how large its divisor is. */
+/* a / n, as the CPU rounds it wherever a is exact, so that means of integers have the same bits everywhere (dpr.h); an
+ * error of one step if the quotient is subnormal; NaN if n is 0. The compiler's division has a branch for extreme
+ * divisors, for which segments.group has no registers. */
 __device__ inline double divided(double a, uint64_t n) {
     const double divisor = static_cast<double>(n);
     double inverse = __frcp_rn(static_cast<float>(n));
@@ -157,7 +158,7 @@ __device__ inline double divided(double a, uint64_t n) {
     return isfinite(a) ? fma(fma(-near, divisor, a), inverse, near) : near;
 }
 
-/* A number; if it is NaN, that which is positive and has no payload. */
+/* x; in place of any NaN the positive quiet one without payload, which the CPU writes (acc.h). */
 template <class T> __device__ T plain_nan(T x) {
     return x != x ? static_cast<T>(NAN) : x;
 }
@@ -288,8 +289,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return narrow<D>(a);
     }
 
-    /* The mean of `count` elements, of which `a` is the sum. It has as many bytes as a result. All NaNs have the same
-     * bits, as in acc.h. */
+    /* The mean of `count` elements, of which `a` is the sum. It has as many bytes as a result. */
     static __device__ auto mean(acc a, uint64_t count) {
         if constexpr (is_complex<D>) {
             const result r = narrow<D>({divided(total(a.re), count), divided(total(a.im), count)});
@@ -324,7 +324,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
 };
 
 /* A sum whose mean is written: for kernels that would be slower if they asked what to write. */
-template <class Sum> struct mean_of : Sum {
+template <class Sum> struct divided_sum : Sum {
     static_assert(Sum::gives_mean);
     static constexpr bool is_mean = true;
 };

@@ -143,7 +143,7 @@ __device__ void write_segment(const dpr_segment_args &args, uint64_t i, uint64_t
     }
     auto *out = static_cast<unsigned char *>(args.run.out)
                 + i * (is_partial ? sizeof(partial_row<M>) : sizeof(typename M::result));
-    write_finished<M, Partials, Partials>(place_writer{args.run, out}, count, a);
+    write_completed<M, Partials, Partials>(place_writer{args.run, out}, count, a);
 }
 
 } // namespace dpr

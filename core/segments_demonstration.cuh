@@ -15,7 +15,7 @@ template <class Form> struct of_segments : demonstration<Form, 1, INT32_MAX> {
             return "reduces segments alone";
         if (key->f.partial)
             return "writes no partial results";
-        if (dpr_divides_sums(key))
+        if (dpr_is_divided_sum(key))
             return "writes no means";
         return demonstration<Form, 1, INT32_MAX>::probe(key, caps);
     }

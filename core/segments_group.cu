@@ -103,7 +103,7 @@ constexpr uint64_t least_room = 1 << 10, most_room = 1 << 17;
 constexpr uint32_t slices_of_block = 4;
 
 const void *entry_of(const dpr_key *key) {
-    return dpr_is_measure(key) ? dpr_segments_measures(key) : kernels::of(key);
+    return dpr_runs_as_measure(key) ? dpr_segments_measures(key) : kernels::of(key);
 }
 
 const char *probe(const dpr_key *key, const dpr_caps *) {

@@ -260,7 +260,8 @@ typedef struct dpr_strategy {
     dpr_role role;   /* what it is there for. Kernels launch kernels only if this is DPR_ROLE_NESTED */
     int takes_block; /* 1: it runs with any block size that the key has; 0: with its own block sizes only */
     int fuses;       /* 1: it runs all operations, and several in one run; 0: one a run */
-    int measures;    /* 1: it runs all operations; 0: those that are OWN (ops.def), and means as sums (means.h). Not
+    int measures;    /* 1: it runs all operations; 0: those that are OWN (ops.def), and means as sums (means.h),
+                        unless probe() refuses them. Not
                         used if `fuses` is 1 */
     int segmented;   /* 1: it also runs arrays of segments; 0: only one array */
     int tells_end;   /* 1: with segments, it takes `done` of dpr_run; 0: the host waits for the kernels' end */

@@ -21,7 +21,7 @@ static const char *probe(const dpr_key *key, const dpr_caps *caps) {
         return "reduces segments alone";
     if (key->f.partial)
         return "writes no partial results";
-    if (dpr_divides_sums(key))
+    if (dpr_is_divided_sum(key))
         return "writes no means";
     if (!entry(key))
         return "it is there to show sums, minima and maxima of i32, i64, f32 and f64";

@@ -50,7 +50,7 @@ template <class M> struct row {
     /* Writes the result: `x` is the value of all elements, in lane 0. */
     __device__ void write(T x) const {
         if (lane_of_warp() == 0)
-            write_finished<M, false, false>(place_writer{run, out}, count, X::unpack(x));
+            write_completed<M, false, false>(place_writer{run, out}, count, X::unpack(x));
     }
 
     /* Reduces the pieces one after another, in the order in which merge_share() combines their values. */

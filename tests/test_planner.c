@@ -486,7 +486,7 @@ TEST(Planner, means_are_run_by_what_runs_sums) {
     dpr_machine machine;
     ASSERT_TRUE(machine_load("h200", &machine));
     for (size_t k = 0; k < 12 * LENGTH(types); k++) {
-        const int nan = k & 1, partial = k >> 1 & 1, by_sums = types[k / 12].by_sums[nan];
+        const int nan = (int)(k & 1), partial = (int)(k >> 1 & 1), by_sums = types[k / 12].by_sums[nan];
         dpr_key key = key_of(&places[5], DPR_ROW(DPR_SUM), types[k / 12].dtype), of_mean;
         key.f.segments = k % 12 < 4 ? 0 : 10; /* an array, its segments, or along axes */
         key.f.strided = k % 12 >= 8;

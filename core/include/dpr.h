@@ -303,10 +303,10 @@ DPR_API dpr_status dpr_dtype_describe(dpr_dtype dtype, dpr_dtype_info *out);
  *
  * Errors: DPR_ERR_NULL_POINTER, _INVALID_OP, _INVALID_DTYPE, _UNSUPPORTED_PAIR, _MISALIGNED, _SIZE (count elements do
  * not fit the address space), _EMPTY (ARGMIN, ARGMAX of nothing), _MEMORY_KIND (freed or unreachable memory),
- * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA; _STRATEGY_UNABLE for SUMSQ, NORM1, NORM2, VAR, MINMAX and MEAN of
- * integers of 4 and 8 bytes on a GPU without memory pools (cudaDevAttrMemoryPoolsSupported), which they need there.
- * After a kernel has failed (dpr_last_error() says that CUDA cannot use the device again in this process) calls that
- * need the device give DPR_ERR_CUDA; pageable memory is reduced on the CPU as before. */
+ * _WRONG_DEVICE, _NO_DEVICE, _OUT_OF_MEMORY, _CUDA; _STRATEGY_UNABLE for SUMSQ, NORM1, NORM2, VAR and MINMAX, and for
+ * MEAN of integers of 4 and 8 bytes, on a GPU without memory pools (cudaDevAttrMemoryPoolsSupported), which they need
+ * there. After a kernel has failed (dpr_last_error() says that CUDA cannot use the device again in this process) calls
+ * that need the device give DPR_ERR_CUDA; pageable memory is reduced on the CPU as before. */
 DPR_API dpr_status dpr_reduce(const void *in, void *out, size_t count, dpr_dtype dtype, dpr_op op);
 
 /** Ends the library's worker threads and gives back the contexts that dpr_reduce() made. Memory and threads that the
@@ -572,8 +572,8 @@ typedef struct dpr_segments {
     uint64_t count;     /**< number of segments, and of results */
     const void *begins; /**< with `ends`: `count` numbers. Without: count + 1 offsets, like the row offsets of a CSR
                              matrix; segment i ends at begins[i + 1] */
-    const void *ends;   /**< `count` numbers, or NULL. If it is the address of begins[1], that is the same as NULL:
-                             strategies for offsets run the call, which divide long segments among all blocks */
+    const void *ends;   /**< `count` numbers, or NULL. The address of begins[1] is the same as NULL: one array of
+                             offsets, which segments.merge takes */
     dpr_dtype dtype;    /**< of these numbers: DPR_I32, DPR_U32, DPR_I64 or DPR_U64 */
     dpr_index index;    /**< for ARGMIN and ARGMAX */
     int check;          /**< 1: a segment that is not empty and not within the array ends the call with
@@ -616,8 +616,8 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  *
  * Strategies to learn from run if options->strategy names them: segments.thread, segments.warp, segments.block,
  * segments.split, segments.bins, and dp.segments, whose kernels launch kernels. They run SUM, MIN and MAX of I32, I64,
- * F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory
- * for every 4096 elements of the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
+ * F32 and F64, and write no partial results. segments.split takes 24 bytes of device memory for every 4096 elements of
+ * the array, segments.bins 16 for each segment, and dp.segments 8 for every 4096 elements.
  *
  * Errors: those of dpr_reduce_ex() except DPR_ERR_EMPTY; DPR_ERR_OVERLAP; and DPR_ERR_SEGMENT, whose sentence names the
  * segment. */
@@ -719,7 +719,7 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
  * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. axes.tiles takes
  * device memory from the context's pool only if blocks share results because these are few: 16 bytes for each result
- * that a block has a share of (up to 56 for what segments.group alone would run of segments), on an H200 less than 80
+ * that a block has a share of (up to 56 for what segments.group alone runs of segments), on an H200 less than 80
  * MiB, and less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of
  * dpr_reduce_ex(), and DPR_ERR_OVERLAP. */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,

@@ -77,7 +77,7 @@ dpr_status dpr_shape_of_segments(const dpr_segments *given, dpr_shape *out) {
                                        .dtype = s.dtype,
                                        .index = s.index,
                                        .device_count = s.device_count};
-    out->has_ends = s.ends && s.ends != second; /* begins[1] and so on are offsets, too */
+    out->has_ends = s.ends && s.ends != second; /* ends one behind begins are one array of offsets */
     out->check = s.check;
     return DPR_OK;
 }

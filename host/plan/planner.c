@@ -76,7 +76,7 @@ const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const 
         refusal = "runs one array, not its segments";
     if (!refusal && key->f.fused && !strategy->fuses)
         refusal = "runs one operation at a time";
-    if (!refusal && dpr_is_measure(key) && !strategy->fuses && !strategy->measures)
+    if (!refusal && dpr_runs_as_measure(key) && !strategy->fuses && !strategy->measures)
         refusal = "has no kernels for this operation";
     if (!refusal && key->f.block && !strategy->takes_block)
         refusal = strategy->side == DPR_ON_GPU ? "its block size is its own choice" : "the CPU has no blocks";
