@@ -52,7 +52,7 @@ struct place_writer {
 
 template <class M> struct partial_row { uint64_t w[DPR_PARTIAL_HEAD + M::words]; };
 
-/* Writes what dpr_init.present wants in place of the result of `count` elements: their mean, or the partial result. It
+/* Writes the mean of `count` elements if dpr_init.present is DPR_MEAN_WANTED, and otherwise their partial result. This
  * is a function of its own in machine code, too, because a kernel that has it inline takes up to 0.2 us longer
  * (flat.block, 2^16 elements, H200), also where it writes results. */
 template <class M, class Writer>

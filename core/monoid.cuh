@@ -158,7 +158,7 @@ __device__ inline double divided(double a, uint64_t n) {
     return isfinite(a) ? fma(fma(-near, divisor, a), inverse, near) : near;
 }
 
-/* x; in place of any NaN the positive quiet one without payload, which the CPU writes (acc.h). */
+/* Returns x, or if x is any NaN, the positive quiet NaN without payload. The CPU writes that one, too (acc.h). */
 template <class T> __device__ T plain_nan(T x) {
     return x != x ? static_cast<T>(NAN) : x;
 }
@@ -326,6 +326,8 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
 /* A sum whose mean is written: for kernels that would be slower if they asked what to write. */
 template <class Sum> struct divided_sum : Sum {
     static_assert(Sum::gives_mean);
+    static_assert(sizeof(decltype(Sum::mean(Sum::identity(), 0))) == sizeof(typename Sum::result),
+                  "writers of many results place means as they place sums");
     static constexpr bool is_mean = true;
 };
 

@@ -65,7 +65,8 @@ typedef struct dpr_init {
     int32_t sample;          /* 1: VAR divides by one less than the number of elements */
 } dpr_init;
 
-/* For kernels alone: `present` if a partial result is wanted (args.h), or the mean in place of the sum (means.h). */
+/* Two more values of `present`, which only kernels get: the run wants a partial result (args.h); the run wants the
+ * mean, and a kernel of SUM is to divide its sum (means.h). */
 enum { DPR_PARTIAL_WANTED = 2, DPR_MEAN_WANTED = 3 };
 
 /* The places of the results of several operations. */

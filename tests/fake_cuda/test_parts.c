@@ -161,7 +161,8 @@ PARTS_TEST(operations_that_share_kernels) {
         EXPECT_TRUE(both[i][0] == (i == 1 ? INT32_MAX : 1) && both[i][1] == (i == 1 ? INT32_MIN : 1));
 }
 
-/* Kernels of SUM divide where they write, by each strategy that has some. Of the bytes of ones, one in four is 1. */
+/* The host tells kernels of SUM that the run wants means, for each strategy. The elements are ones of four bytes; if
+ * they are read as bytes, one byte in four is 1. */
 PARTS_TEST(means_by_kernels_of_sums) {
     static const char *const names[] = {NULL, "segments.merge", "segments.small", "segments.group"};
     const scene *s = fixture;
