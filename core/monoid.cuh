@@ -289,11 +289,12 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
             return narrow<D>(a);
     }
 
-    /* The mean of `count` elements, of which `a` is the sum. It has as many bytes as a result. */
-    static __device__ auto mean(acc a, uint64_t count) {
+    using mean_result = cuda::std::conditional_t<is_complex<D> || is_float<D>, result, double>;
+    /* The mean of `count` elements, of which `a` is the sum. */
+    static __device__ mean_result mean(acc a, uint64_t count) {
         if constexpr (is_complex<D>) {
             const result r = narrow<D>({divided(total(a.re), count), divided(total(a.im), count)});
-            return result{plain_nan(r.re), plain_nan(r.im)};
+            return {plain_nan(r.re), plain_nan(r.im)};
         } else if constexpr (is_float<D>) {
             return plain_nan(narrow<D>(divided(total(a), count)));
         } else {
@@ -326,7 +327,7 @@ template <dpr_dtype D, dpr_nan N> struct monoid<DPR_SUM, D, N> : common {
 /* A sum whose mean is written: for kernels that would be slower if they asked what to write. */
 template <class Sum> struct divided_sum : Sum {
     static_assert(Sum::gives_mean);
-    static_assert(sizeof(decltype(Sum::mean(Sum::identity(), 0))) == sizeof(typename Sum::result),
+    static_assert(sizeof(typename Sum::mean_result) == sizeof(typename Sum::result),
                   "writers of many results place means as they place sums");
     static constexpr bool is_mean = true;
 };

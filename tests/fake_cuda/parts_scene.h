@@ -1,0 +1,27 @@
+/* The scene of tests of calls with many results on the fake device: ones, and offsets of four segments of them. */
+#ifndef DPR_TESTS_PARTS_SCENE_H
+#define DPR_TESTS_PARTS_SCENE_H
+
+#include "dpr.h"
+
+enum { COUNT = 5000, SEGMENTS = 4, MOST_CALLS = 200 };
+
+extern const int32_t parts_offsets[SEGMENTS + 1];
+extern const int64_t parts_known[SEGMENTS], parts_canaries[SEGMENTS];
+
+typedef struct parts_scene {
+    dpr_ctx *ctx;
+    int32_t *in, *offsets; /* ones, and offsets, in device memory */
+    int64_t *out;          /* pinned memory */
+    dpr_stream stream;
+} parts_scene;
+
+/* For TEST_FIXTURE(). */
+void parts_open(void *state);
+void parts_close(void *state);
+
+/* Makes call after call of CUDA fail. `run_once` runs once and returns its status; the results should be `expected`. */
+void parts_fail_every_call(parts_scene *s, dpr_status (*run_once)(const parts_scene *, int64_t *),
+                           const int64_t *expected, int in_stream);
+
+#endif
