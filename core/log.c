@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -72,7 +73,22 @@ static int is_control(const dpr_log_line *line, size_t i) {
     return byte < ' ' || byte == 0x7f || (byte >= 0x80 && byte < 0xa0 && (before < 0x80 || before == 0xc2));
 }
 
-/* Nothing can be done if the file takes less, as on a full disk. */
+/* Writes without the signal that ends programs whose pipe has no reader any more. Nothing can be done if the file takes
+ * less, as on a full disk. */
+static void write_quietly(int to, const char *text, size_t size) {
+    static const struct timespec at_once = {0, 0};
+    sigset_t broken_pipe, blocked, pending;
+    ssize_t written;
+    (void)sigemptyset(&broken_pipe);
+    (void)sigaddset(&broken_pipe, SIGPIPE);
+    (void)sigpending(&pending);
+    (void)pthread_sigmask(SIG_BLOCK, &broken_pipe, &blocked);
+    while ((written = write(to, text, size)) < 0 && errno == EINTR) {}
+    if (written < 0 && errno == EPIPE && !sigismember(&pending, SIGPIPE))
+        (void)sigtimedwait(&broken_pipe, NULL, &at_once);
+    (void)pthread_sigmask(SIG_SETMASK, &blocked, NULL);
+}
+
 static void write_line(int to, dpr_log_line *line) {
     static const char cut[] = " ...";
     if (line->used >= sizeof line->text - 1) {
@@ -84,7 +100,7 @@ static void write_line(int to, dpr_log_line *line) {
             line->text[i] = '?';
     line->text[line->used++] = '\n';
     const int error = errno, cancel = dpr_cancel_hold();
-    while (write(to, line->text, line->used) < 0 && errno == EINTR) {}
+    write_quietly(to, line->text, line->used);
     dpr_cancel_release(cancel);
     errno = error;
 }

@@ -282,7 +282,6 @@ static dpr_status short_explanation(scene *s) {
     X(count_of_problem, ERR_SIZE, "count is ", with_problem(s, DPR_SUM, DPR_F64, SIZE_MAX, 0))                         \
     X(device_memory, ERR_MEMORY_KIND, "DPR_MEMORY_DEVICE", with_problem(s, DPR_SUM, DPR_F64, 4, DPR_MEMORY_DEVICE))    \
     X(strategy_unknown, ERR_UNKNOWN_STRATEGY, "\"cpu.serail\"", with_options(s, "cpu.serail", 0, 0, NULL, DPR_SUM))    \
-    X(strategy_empty, ERR_UNKNOWN_STRATEGY, "\"\"", with_options(s, "", 0, 0, NULL, DPR_SUM))                          \
     X(strategy_prefix, ERR_UNKNOWN_STRATEGY, "\"cpu.\"", with_options(s, "cpu.", 0, 0, NULL, DPR_SUM))                 \
     X(no_device, ERR_NO_DEVICE, "device is 1000", dpr_ctx_create(1000, &s->ctx_out))                                   \
     X(short_buffer, ERR_BUFFER_TOO_SMALL, "3", short_explanation(s))                                                   \
@@ -407,6 +406,26 @@ TEST(Api, reports_of_other_versions_are_explained) {
     EXPECT_CONTAINS(explain(&larger.known, sizeof larger), "in block 5 at depth 2");
     EXPECT_EQ_STR("kernels made 900 launches, the deepest at depth 0; 77 were refused; 0 sub-trees were done in line",
                   explain(&some_failed, offsetof(dpr_launch_report, failed)));
+}
+
+TEST(Api, an_empty_name_leaves_the_choice_to_the_planner) {
+    const double in[] = {1, 2};
+    double out = 0;
+    dpr_ctx *ctx = NULL;
+    dpr_plan *plan = NULL;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    options.strategy = "";
+    problem.dtype = DPR_F64;
+    problem.count = LENGTH(in);
+    problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(ctx, in, &out, LENGTH(in), DPR_F64, DPR_SUM, &options));
+    EXPECT_TRUE(out == 3);
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(ctx, &problem, &plan));
+    EXPECT_TRUE(dpr_plan_strategy(plan)[0] != 0);
+    dpr_plan_destroy(plan);
+    dpr_ctx_destroy(ctx);
 }
 
 TEST(Api, long_names_are_cut) {

@@ -347,6 +347,23 @@ TEST(Axes, results_with_gaps) {
     dpr_ctx_destroy(s.ctx);
 }
 
+/* Strides of results that there are none of do not count, whatever they are. */
+TEST(Axes, no_results_with_gaps) {
+    static const uint64_t extents[] = {0, 5};
+    static const int64_t out_strides[] = {1, INT64_MAX / 2};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_axes axes = DPR_AXES_INIT;
+    float out = 7;
+    axes.dimensions = 2;
+    axes.extents = extents;
+    axes.out_strides = out_strides;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_axes(ctx, NULL, &out, DPR_F32, DPR_SUM, &axes, NULL));
+    EXPECT_TRUE(out == 7);
+    axes.reduced = 1;
+    EXPECT_STATUS(DPR_ERR_SIZE, dpr_reduce_axes(ctx, NULL, &out, DPR_F32, DPR_SUM, &axes, NULL));
+    dpr_ctx_destroy(ctx);
+}
+
 /* ---- What is read ---- */
 
 /* A sum of rows whose last element is the last one before pages that nobody may read. `hole`: the page of that many

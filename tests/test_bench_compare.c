@@ -169,7 +169,7 @@ typedef struct side {
 } side;
 
 static void take(side *s, const char *text) {
-    char whole[4096];
+    char whole[16384];
     snprintf(whole, sizeof whole, *text == '{' && strstr(text, "\"rows\"") ? "%s" : "{\"rows\": [%s]}", text);
     *s = (side){.document = cJSON_Parse(whole)};
     ASSERT_THAT(s->document != NULL, "no JSON: %s", whole);
@@ -247,11 +247,11 @@ TEST(BenchCompare, documents_that_are_no_objects_are_refused) {
 }
 
 TEST(BenchCompare, long_names_are_refused) {
-    char row[1024], name[301];
-    memset(name, 'x', 300);
-    name[300] = 0;
+    char row[8192], name[4097];
+    memset(name, 'x', 4096);
+    name[4096] = 0;
     snprintf(row, sizeof row, "{\"strategy\":\"%s\"," TIMES "}", name);
-    refuse("row 1: its 'strategy' is neither a text of less than 128 bytes nor", row);
+    refuse("row 1: its 'strategy' is neither a text of less than 4096 bytes nor", row);
 }
 
 TEST(BenchCompare, calls_that_failed_need_no_time) {
@@ -510,7 +510,7 @@ TEST(BenchCompare, report_as_csv) {
         "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,",
         ",mode,cache,memory,block,depth,results,bytes,old_us,old_low_us,",
         "\nslower,,a,,,,,,sum,f32,1024,blocking,cold,,,,,,10,9.9,10.1,20,19.9,20.1,2,1.9",
-        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,,,,,,\n",
+        "\nonly in OLD,,gone,,,,,,sum,f32,3,blocking,cold,,,,,,,,,,,,,,,,,,,,,,,,\n",
         "\nonly in NEW,,e,,,,,,sum,f32,3,",
         NULL};
     compared c;
@@ -521,10 +521,12 @@ TEST(BenchCompare, report_as_csv) {
 
 /* Rows that differ in one of them would look the same without its column. */
 TEST(BenchCompare, csv_has_whatever_tells_rows_apart) {
-    static const char *const parts[] = {"only in NEW,s,,e,r,5,g,x,sum,f32,1,blocking,cold,pinned,64,3,7,28,,", NULL};
+    static const char *const parts[] = {"only in NEW,s,,e,r,5,g,x,sum,f32,1,blocking,cold,pinned,64,3,7,28,,",
+                                        ",i,2,none,4,allowed\n", NULL};
     compared c;
     compare(&c, ROW("a", "1", TIMES),
-            "{\"recursion\":\"r\",\"size\":5,\"rows\":[" ROW(
+            "{\"recursion\":\"r\",\"size\":5,\"input\":\"i\",\"rank\":2,\"cutoff\":\"none\",\"threads\":4,"
+            "\"nested\":\"allowed\",\"rows\":[" ROW(
                 "a", "1",
                 "\"subject\":\"s\",\"engine\":\"e\",\"right\":true,\"segments\":\"g\",\"axes\":\"x\","
                 "\"memory\":\"pinned\",\"block\":64,\"depth\":3,\"results\":7,\"bytes\":28," TIMES) "]}");
@@ -576,7 +578,7 @@ TEST(BenchCompare, markdown_shows_the_text_of_files) {
 TEST(BenchCompare, reports_show_steady_times) {
     static const char *const nearer[] = {"steady 11.0 and 13.0\n", "the threshold of such calls is 10 %\n", NULL},
                              *const farther[] = {"the threshold of such calls is 10 %\n", NULL},
-                             *const csv[] = {",11,13\n", NULL};
+                             *const csv[] = {",11,13,,,,,\n", NULL};
     compared c;
     compare(&c, STEADY_ROW("10", "11"), STEADY_ROW("13", "13"));
     check_report(write_all, &c.r, REPORT_TABLE, nearer);

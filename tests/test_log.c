@@ -4,7 +4,9 @@
 #include "log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -367,6 +369,37 @@ TEST(Log, to_a_pipe_without_a_reader) {
     const char *text = logged("launch", path, reduce_twice);
     EXPECT_CONTAINS(text, " cannot be opened (No such device or address); the log goes to standard error\n");
     EXPECT_EQ_I64(3, count_of(text, "\n"));
+    (void)unlink(path);
+}
+
+static int is_pending(int number) {
+    sigset_t pending;
+    return sigpending(&pending) == 0 && sigismember(&pending, number) == 1;
+}
+
+/* Reduces, with a log that goes to a pipe, before and after the pipe's reader ends. Such a signal of the program's own
+ * stays. */
+static const char *pipe_path;
+static int reduce_beyond_a_reader(void) {
+    sigset_t broken_pipe;
+    (void)signal(SIGPIPE, SIG_DFL);
+    const int reader = open(pipe_path, O_RDONLY | O_NONBLOCK);
+    char text[64];
+    int failed = reader < 0 || reduce() || read(reader, text, sizeof text) <= 0 || close(reader) != 0;
+    failed = failed || reduce() || is_pending(SIGPIPE);
+    (void)sigemptyset(&broken_pipe);
+    (void)sigaddset(&broken_pipe, SIGPIPE);
+    failed = failed || pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL) != 0 || reduce() || is_pending(SIGPIPE);
+    return failed || raise(SIGPIPE) != 0 || reduce() || !is_pending(SIGPIPE);
+}
+
+TEST(Log, to_a_pipe_whose_reader_ends) {
+    char path[] = "/tmp/dpr-log-XXXXXX";
+    (void)close(new_file(path));
+    ASSERT_TRUE(unlink(path) == 0 && mkfifo(path, 0600) == 0);
+    pipe_path = path;
+    EXPECT_EQ_STR("", logged("launch", path, reduce_beyond_a_reader));
+    pipe_path = NULL;
     (void)unlink(path);
 }
 

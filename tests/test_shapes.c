@@ -129,6 +129,18 @@ SHAPE_TEST(strides_beyond_the_address_space_are_refused) {
     }
 }
 
+SHAPE_TEST(numbers_that_are_not_aligned_are_refused) {
+    static const uint64_t extents[] = {2, 3, 4};
+    static const int64_t strides[] = {3, 1, 1};
+    dpr_plan *plan = NULL;
+    shape(fixture, 2, (const uint64_t *)((const char *)extents + 4), NULL);
+    EXPECT_STATUS(DPR_ERR_MISALIGNED, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "problem->extents is 0x");
+    shape(fixture, 2, extents, (const int64_t *)((const char *)strides + 4));
+    EXPECT_STATUS(DPR_ERR_MISALIGNED, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    EXPECT_CONTAINS(dpr_last_error(), "problem->strides is 0x");
+}
+
 /* An array with gaps, and one with segments or axes, has no partial results and one operation. */
 SHAPE_TEST(some_things_need_an_array_without_gaps) {
     static const uint64_t extents[] = {3, 4};
@@ -297,6 +309,9 @@ SHAPE_TEST(problems_with_many_results_are_checked) {
     segments.dtype = DPR_I32;
     segments.check = 1;
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "segments->check is 1; it should be 0 in problem->segments");
+    segments.count = 0;
+    expect_refusal(fixture, DPR_ERR_INVALID_OPTION, "segments->check is 1; it should be 0 in problem->segments");
+    segments.count = 1;
     segments.check = 0;
     fixture->problem.device_count = &count;
     expect_refusal(fixture, DPR_ERR_INVALID_OPTION,

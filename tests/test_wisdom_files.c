@@ -333,6 +333,43 @@ FILE_TEST(permissions_of_a_file_stay) {
     EXPECT_TRUE(stat(fixture->path, &about) == 0 && (about.st_mode & 0777) == 0600);
 }
 
+/* As after `sudo dpr tune`. */
+FILE_TEST(root_leaves_a_file_to_its_owner) {
+    static const uid_t user = 65534;
+    struct stat about;
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    if (chown(fixture->path, user, user) != 0)
+        SKIP("only root gives files away");
+    EXPECT_TRUE(chmod(fixture->path, 0600) == 0);
+    EXPECT_STATUS(DPR_OK, dpr_wisdom_export(fixture->path));
+    EXPECT_TRUE(stat(fixture->path, &about) == 0 && about.st_uid == user && about.st_gid == user
+                && (about.st_mode & 0777) == 0600);
+}
+
+/* A writer that was killed may leave what cannot be opened, or waits for a reader. */
+FILE_TEST(what_a_killed_writer_left_is_replaced) {
+    NEED_A_USER();
+    char left[112];
+    (void)snprintf(left, sizeof left, "%s.new", fixture->path);
+    EXPECT_STATUS(DPR_OK, add(fixture, "cpu.serial", 1000, 0.5));
+    ASSERT_TRUE(chmod(fixture->folder, 0777) == 0);
+    for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
+        int code = -1;
+        ASSERT_TRUE(is_pipe ? mkfifo(left, 0666) == 0 : mknod(left, S_IFREG | 0444, 0) == 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            (void)alarm(60);
+            become_a_user();
+            _exit(dpr_wisdom_export(fixture->path) == DPR_OK ? 0 : 1);
+        }
+        ASSERT_TRUE(waitpid(child, &code, 0) == child);
+        EXPECT_EQ_I64(0, code);
+        EXPECT_TRUE(access(left, F_OK) != 0);
+        ASSERT_TRUE(unlink(fixture->path) == 0);
+    }
+}
+
 static void *export_when_cancelled(void *path) {
     (void)pthread_cancel(pthread_self());
     const dpr_status status = dpr_wisdom_export(path);

@@ -45,9 +45,8 @@
  * Environment variables: dpr_env_describe() and the command `dpr env` list them, and say what is set. Among them are
  * DPR_NUM_THREADS, the number of threads of cpu.threads, and DPR_LOG, which makes the library write lines about what it
  * does. Values that are not understood are ignored, and empty ones count as not set. DPR_CPU_ISA is read once, at the
- * first call that depends on it. DPR_NUM_THREADS is read when a context is made or a machine is read, and in
- * dpr_reduce_by_key() on the CPU; DPR_WISDOM whenever a file is to be read or written; DPR_LOG and DPR_LOG_FILE once,
- * and again after dpr_shutdown(). In a program that runs with more rights than its user, none is read.
+ * first call that depends on it. DPR_NUM_THREADS is read when a context is made or a machine is read; DPR_WISDOM
+ * whenever a file is to be read or written; DPR_LOG and DPR_LOG_FILE once, and again after dpr_shutdown(). In a program that runs with more rights than its user, none is read.
  */
 #ifndef DPR_H
 #define DPR_H
@@ -491,7 +490,7 @@ typedef struct dpr_options {
     dpr_nan nan;
     const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
                           though it were one more element at the end; SUMSQ and NORM1 add it as it is, and MINMAX takes
-                          two values. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read during the call */
+                          two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read during the call */
     dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
                           dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_by_key() and
                           dpr_reduce_axes()); NULL: the order is that
@@ -597,7 +596,8 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  *
  * The result of a segment is that of dpr_reduce_ex() for its elements, up to rounding. options->init is combined with
  * the result of every segment. An empty segment gives the identity, and -1 for ARGMIN and ARGMAX. Floating-point
- * results are bitwise reproducible for the same strategy and number of threads.
+ * results are bitwise reproducible on the GPU as DPR_FAST says, and on the CPU for the same strategy and number of
+ * threads.
  *
  * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and
  * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
@@ -647,10 +647,10 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * The rules are those of dpr_reduce_segments(); `unique_keys` and `out`, with room for the lesser of *runs
  * and `count`, must not overlap the other arrays: DPR_ERR_OVERLAP. If `in` is in device memory, the GPU runs the call:
  * in one pass over keys and elements if all arrays are in device memory, *runs is at least `count`, there are fewer
- * than 2^32 elements, which are aligned to their size, no strategy and no block size is asked for, the operation is
- * neither ARGMIN, ARGMAX, MEAN nor a product of complex numbers, nor one of those that segments.group alone runs, and
- * the device has compute capability 9.0. Otherwise it counts the runs, finds where they begin, and reduces them as
- * segments. It takes device memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of
+ * than 2^32 elements, which are aligned to their size, no strategy, no block size and neither DPR_MEASURE nor
+ * DPR_WISDOM_ONLY is asked for, the operation is neither ARGMIN, ARGMAX, MEAN nor a product of complex numbers, nor one
+ * of those that segments.group alone runs, and the device has compute capability 9.0 or later. Otherwise it counts the
+ * runs, finds where they begin, and reduces them as segments. It takes device memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of
  * the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), the bytes of the unique
  * keys if they are wanted, and what the strategy for segments takes. `keys` and `out` in pageable memory have copies on
  * the device until the call returns. Floating-point results are bitwise reproducible as DPR_FAST says. A plan
@@ -712,8 +712,8 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * ARGMIN and ARGMAX count elements in the order of the indices of the reduced dimensions, the last one running fastest.
  * If there are no elements to reduce, results are the identity; if there are any results then, ARGMIN and ARGMAX end
  * with DPR_ERR_EMPTY.
- * options->init is combined with every result. Floating-point results are bitwise reproducible for the same strategy,
- * number of threads, extents and strides.
+ * options->init is combined with every result. Floating-point results are bitwise reproducible for the same extents and
+ * strides: on the GPU as DPR_FAST says, and on the CPU for the same strategy and number of threads.
  *
  * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory.
  * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
@@ -1034,7 +1034,8 @@ typedef struct dpr_recursion_options {
                              tasks alone, which is slower, with the same results. 0: on the GPU as many as fit 512 MiB,
                              at most 2^23, but at least twice as many as roots; far fewer if similar runs had at most
                              2048 tasks. For `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
-    int threads;          /**< threads of engine `cpu`, at most 1024. 0: as many as cpu.threads has */
+    int threads;          /**< threads of engine `cpu`, at most 1024. 0: as many as cpu.threads has. While another
+                             call of the process uses the threads, the run has the calling thread alone */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
                                pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves
                                each root in one thread, and for `level` and `graph` the host launches. The same applies
@@ -1043,7 +1044,8 @@ typedef struct dpr_recursion_options {
                           as one task. 0: what the policy says. DPR_NO_CUTOFF: none are */
     void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of
                                work, after a run that has succeeded, in the calling thread, in no order. At most 65536
-                               spans of a run on the GPU are kept. Runs are somewhat slower with it */
+                               spans of a run on the GPU are kept. Runs are somewhat slower with it, and the
+                               choice of an engine for later calls does not go by them */
     void *trace_user;                                                  /**< the first argument of trace() */
     double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
                            from the call; on the GPU, from the run's first kernel, and with a limit the call first waits

@@ -38,7 +38,9 @@
  *
  * What a policy has:
  * - task, result: types of plain data (trivially copyable and constructible, and assignable), aligned to at most 16
- *   bytes, with at most 1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory.
+ *   bytes, with at most 1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory. On an
+ *   H100, most_children + 2 times the larger of them and 16 bytes may be about 7000 bytes for `persistent`, and 1400 for
+ *   other engines of the GPU, if the policy has no block-wide forms. Policies with larger ones run on the CPU.
  * - data, optional: the type of what all tasks share, for example the size of the problem and pointers to arrays. It is
  *   copied to the kernels, so it has at most 3072 bytes; its pointers must be valid where the engine runs. Without it,
  *   data is dpr::no_data.
@@ -55,8 +57,8 @@
  * What it may have to be run faster:
  * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. About how many tasks there are is
  *   the best unit, because the library takes it for that until there was a run: with much smaller numbers, the first
- *   run may be by one thread. The host calls it for at most 64 roots of a call, also if there are more, and `data` may
- *   point to memory of the device. Engine `persistent` calls it on the device, for tasks that it may divide before
+ *   run may be by one thread. The host calls it for at most 64 roots of a call, also if there are more, provided that
+ *   they are in pageable host memory; `data` may point to memory of the device. Engine `persistent` calls it on the device, for tasks that it may divide before
  *   lanes begin. Policies with serial() have it called for every task, on the host or the device. Runs whose roots cost
  *   about as much count as similar, so the library can expect as many tasks as there were, and choose sizes and engines
  *   for them. If in fact there are far more, the first such run takes long. Without it, runs with about as many roots

@@ -103,9 +103,12 @@ dpr_status dpr_call_engine(const char *name, const dpr_engine **out) {
     while (dpr_engines[i] && strcmp(dpr_engines[i]->name, name) != 0)
         i++;
     *out = dpr_engines[i];
-    return *out ? DPR_OK
-                : dpr_fail(DPR_ERR_UNKNOWN_ENGINE,
-                           "options->engine is \"%s\", and no engine of this build has this name", name);
+    return *out
+               ? DPR_OK
+               : dpr_fail(
+                   DPR_ERR_UNKNOWN_ENGINE,
+                   "options->engine is \"%s\", and no engine of this build has this name; NULL lets the library choose",
+                   name);
 }
 
 dpr_status dpr_call_able(const dpr_recursion_call *call, const dpr_engine *engine) {

@@ -177,17 +177,19 @@ static int is_able(const dpr_engine *engine, const dpr_recursion_call *call) {
     return engine->least_seconds && (!engine->nested || call->options.allow_nested) && !engine->refusal(call);
 }
 
-/* Whether the library may choose the engine for the call. */
-static int is_candidate(const dpr_engine *engine, const dpr_recursion_call *call) {
-    if (!is_able(engine, call))
-        return 0;
-    return engine->on_gpu || !dpr_ctx_gpu(call->ctx) || call->recursion->host_data;
+/* Whether engines of the CPU reach what the policy's data point to, which are the GPU's where there is one. */
+static int host_reaches_data(const dpr_recursion_call *call) {
+    return !dpr_ctx_gpu(call->ctx) || !call->recursion->gpu || call->recursion->host_data;
 }
 
-static const dpr_engine *first_that(int (*is)(const dpr_engine *, const dpr_recursion_call *),
-                                    const dpr_recursion_call *call) {
+/* Whether the library may choose the engine for the call. */
+static int is_candidate(const dpr_engine *engine, const dpr_recursion_call *call) {
+    return is_able(engine, call) && (engine->on_gpu || host_reaches_data(call));
+}
+
+static const dpr_engine *first_candidate(const dpr_recursion_call *call) {
     for (size_t i = 0; dpr_engines[i]; i++)
-        if (is(dpr_engines[i], call))
+        if (is_candidate(dpr_engines[i], call))
             return dpr_engines[i];
     return NULL;
 }
@@ -230,17 +232,15 @@ static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
     return cpu && cpu_seconds < gpu_seconds ? cpu : gpu;
 }
 
-/* `serial` can run every call. */
+/* `cpu` can run every call whose data it reaches. Where no engine can, `persistent` says why. */
 static const dpr_engine *first(const dpr_recursion_call *call, const char **reason) {
     const dpr_engine *engine = first_by_cost(call);
     *reason = "it should be the fastest, by what the roots cost";
     if (engine)
         return engine;
-    engine = first_that(is_candidate, call);
+    engine = first_candidate(call);
     if (!engine)
-        engine = first_that(is_able, call);
-    if (!engine)
-        engine = &dpr_engine_serial;
+        engine = &dpr_engine_persistent;
     *reason = engine->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
     return engine;
 }
@@ -344,8 +344,10 @@ static int is_similar(const seen *known, const dpr_recursion_call *call) {
     return known->of.recursion && known->of.size == call->size;
 }
 
+/* Every root is a task, also if similar runs had fewer roots, which cost more. */
 static void expect(dpr_recursion_call *call, const seen *known) {
-    call->tasks = call->by_cost && is_similar(known, call) ? known->tasks : 0;
+    const uint64_t tasks = known->tasks > call->n ? known->tasks : call->n;
+    call->tasks = call->by_cost && is_similar(known, call) ? tasks : 0;
 }
 
 const dpr_engine *dpr_engine_choose(dpr_recursion_call *call, const char **reason) {

@@ -17,7 +17,6 @@
 #include "api/ctx.h"
 #include "caps.h"
 #include "clock.h"
-#include "cpu/cores.h"
 #include "cpu/pool.h"
 #include "cpu/quota.h"
 #include "engines.h"
@@ -30,6 +29,16 @@ enum { TOO_MANY = -1, TOO_LONG = -2, TOO_LARGE = -3 };
 static const uint64_t FEW_BYTES = UINT64_C(1) << 28;
 
 static _Atomic uint64_t bytes_of_all; /* of the frames of all runs */
+
+/* A child process has no runs of its parent's other threads. */
+static void forget_frames(void) {
+    atomic_store(&bytes_of_all, 0);
+}
+
+/* Runs when the library is loaded, for the reason that host/cpu/cores.c gives. */
+__attribute__((constructor(101))) static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, forget_frames);
+}
 
 /* At most FUEL tasks lie between two looks at what others need and at the clock, or TIMED_FUEL if the call limits the
  * time, and up to 30 more that solve.h inlines; fewer if they take longer than LOOK seconds. If tasks become slow after
@@ -571,8 +580,13 @@ static dpr_status run_serial(const dpr_recursion_call *call, dpr_recursion_repor
     return run_crew(call, 1, report);
 }
 
+/* Not read anew, because the limits of a control group are in files. */
+static int threads_of(const dpr_recursion_call *call) {
+    return call->options.threads ? call->options.threads : (int)dpr_ctx_machine(call->ctx)->caps.cpu.threads;
+}
+
 static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *report) {
-    return run_crew(call, call->options.threads ? call->options.threads : dpr_cores_threads(), report);
+    return run_crew(call, threads_of(call), report);
 }
 
 /* Seconds of one thread for a small task: at least as many as those of fib take, 88 ms for 126 million (an EPYC); and
@@ -588,8 +602,7 @@ static double serial_seconds(const dpr_recursion_call *call, uint64_t tasks, dou
 /* Levels are done one after another, so each takes the time of a task, however many threads there are. For them the
  * least time is no bound that would help: threads do not make chains faster. */
 static double cpu_seconds(const dpr_recursion_call *call, uint64_t tasks, double of_small) {
-    const int threads = call->options.threads ? call->options.threads : dpr_cores_threads();
-    const double work = serial_seconds(call, tasks, of_small) / threads,
+    const double work = serial_seconds(call, tasks, of_small) / threads_of(call),
                  levels = likely_task_seconds * dpr_engine_levels(call, tasks);
     return work > levels ? work : levels;
 }

@@ -189,10 +189,11 @@ static uint32_t default_arena(const dpr_job *j) {
 }
 
 /* A lane needs several chunks where recursions are deep. In a small arena few lanes have work: one for each task, or if
- * results are folded a warp, whose lanes share it. */
+ * results are folded a warp, whose lanes share it. A run with an arena of the caller's size, which is not repeated if
+ * there are more tasks than expected, has as many as without expectations. */
 static uint32_t count_chunks(const dpr_job *j, uint64_t lanes) {
     const uint32_t fitting = CHUNK_BYTES / j->args.chunk_bytes;
-    if (dpr_job_is_small(j))
+    if (dpr_job_is_small(j) && !j->call->options.arena_tasks)
         return least_of(SMALL_CHUNKS, fitting);
     const uint64_t wanted =
         LANE_CHUNKS * least_of(lanes, (uint64_t)j->args.capacity * (j->call->recursion->gpu->folds ? 32 : 1));

@@ -266,10 +266,13 @@ template <class P> constexpr bool check() {
     static_assert(knows_host_data<P>, "'host_data' must be an integer constant: 'static constexpr bool'");
     static_assert(knows_team_bytes<P>, "'team_bytes' must be an integer constant: 'static constexpr size_t'");
     if constexpr (has_task<P> && has_result<P> && knows_constants<P>) {
-        static_assert(is_plain<typename P::task>,
-                      "the policy's 'task' must be plain data that can be assigned: put an array into a struct");
+        static_assert(
+            is_plain<typename P::task>,
+            "the policy's 'task' must be plain data that can be assigned, without constructors or initial values "
+            "of members: put an array into a struct");
         static_assert(is_plain<typename P::result>,
-                      "the policy's 'result' must be plain data that can be assigned: put an array into a struct");
+                      "the policy's 'result' must be plain data that can be assigned, without constructors or initial "
+                      "values of members: put an array into a struct");
         static_assert(std::is_trivially_copyable_v<data_of<P>>, "the policy's 'data' must be plain data: it is copied");
         static_assert(alignof(data_of<P>) <= 16, "the policy's 'data' may be aligned to 16 bytes at most");
         static_assert(sizeof(data_of<P>) <= most_data_bytes, "the policy's 'data' may have 3072 bytes at most, because "

@@ -160,7 +160,9 @@ static const dpr_engine *choose_other(const dpr_recursion_call *call, const dpr_
 static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
     if (!(*engine)->on_gpu)
         return run_on_cpu(*engine, *call, report);
-    dpr_status status = (*engine)->run(call, report);
+    dpr_status status = dpr_call_able(call, *engine);
+    if (status == DPR_OK)
+        status = (*engine)->run(call, report);
     if (status == DPR_ERR_OUT_OF_MEMORY && call->tasks > 0 && call->options.arena_tasks == 0) {
         dpr_recursion_call larger = *call; /* similar runs had fewer tasks, and sizes were chosen for these */
         larger.tasks = 0;

@@ -51,7 +51,8 @@ static dpr_status check_strategy(dpr_ctx *ctx, dpr_keyed *k, int in_stream) {
 
 /* The host reaches all arrays (dpr_parts_reach()). */
 static dpr_status run_on_cpu(dpr_ctx *ctx, dpr_keyed *k, uint64_t *found) {
-    int64_t *begins = dpr_runs_find(k->keys, key_bytes(k), k->parts.request.count, found);
+    const int threads = (int)dpr_ctx_machine(ctx)->caps.cpu.threads;
+    int64_t *begins = dpr_runs_find(k->keys, key_bytes(k), k->parts.request.count, threads, found);
     if (!begins)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
                         (unsigned long long)*found);
@@ -151,13 +152,20 @@ static void give_back(dpr_ctx *ctx, const held *h) {
         dpr_device_free(device, h->keys);
 }
 
+/* Where one of the arrays is that are on a device. */
+static dpr_place find_device(const dpr_keyed *k) {
+    const dpr_parts_array *array = k->parts.array;
+    while (array->place.device < 0)
+        array++;
+    return array->place;
+}
+
 /* Copies keys in pageable memory to the device, after the work that the call comes after. */
 static dpr_status copy_keys(dpr_ctx *ctx, const dpr_keyed *k, held *h) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
     const dpr_stream stream = k->parts.request.stream;
     const size_t bytes = k->parts.request.count * key_bytes(k);
-    const dpr_status status =
-        stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(k->parts.array[DPR_PARTS_IN].place);
+    const dpr_status status = stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(find_device(k));
     return status == DPR_OK ? dpr_device_upload(device, k->keys, bytes, bytes, &h->keys) : status;
 }
 

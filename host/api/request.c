@@ -86,7 +86,7 @@ static dpr_status take_options(const dpr_options *given, dpr_request *request) {
                         (int)options.divisor);
     if ((unsigned)options.effort > DPR_MEASURE)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "options->effort is %d, which is no dpr_effort", (int)options.effort);
-    if (options.strategy) {
+    if (options.strategy && *options.strategy) {
         const int i = dpr_strategy_find(options.strategy);
         if (i < 0)
             return dpr_fail(DPR_ERR_UNKNOWN_STRATEGY,

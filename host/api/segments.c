@@ -115,10 +115,10 @@ static dpr_status reduce_in_stream(dpr_ctx *ctx, const dpr_segments *segments, d
         return reduce_blocking(ctx, segments, c);
     if (status == DPR_OK)
         status = prepare(ctx, segments, c);
+    if (status == DPR_OK && c->shape.check)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1, and a call in a stream does not check segments");
     if (status != DPR_OK || c->shape.results == 0)
         return status;
-    if (c->shape.check)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "segments->check is 1, and a call in a stream does not check segments");
     status = dpr_parts_reach_stream(c);
     return status == DPR_OK ? dpr_parts_enqueue(ctx, c, stream) : status;
 }

@@ -67,7 +67,7 @@ dpr_status dpr_shape_of_segments(const dpr_segments *given, dpr_shape *out) {
         status = dpr_shape_check_pointer("segments->ends", s.ends, s.dtype);
     if (status != DPR_OK)
         return status;
-    *out = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = s.count};
+    *out = (dpr_shape){.kind = DPR_SHAPE_SEGMENTS, .results = s.count, .check = s.check};
     if (s.count == 0)
         return DPR_OK;
     const void *second = (const unsigned char *)s.begins + dpr_dtypes[DPR_ROW(s.dtype)].size;
@@ -78,7 +78,6 @@ dpr_status dpr_shape_of_segments(const dpr_segments *given, dpr_shape *out) {
                                        .index = s.index,
                                        .device_count = s.device_count};
     out->has_ends = s.ends && s.ends != second; /* ends one behind begins are one array of offsets */
-    out->check = s.check;
     return DPR_OK;
 }
 
@@ -119,12 +118,13 @@ static void sort_axes(dpr_axis *list, int n) {
 }
 
 /* Fails if the elements or results are further apart than the address space is large. */
-static dpr_status check_reach(const char *name, const dpr_axes *axes, uint64_t elements) {
+static dpr_status check_reach(const char *name, const dpr_axes *axes, uint64_t elements, uint64_t results) {
     double in = 0, out = 0;
     for (int d = 0; d < axes->dimensions; d++) {
         const double steps = axes->extents[d] > 0 ? (double)(axes->extents[d] - 1) : 0;
         in += axes->strides && elements > 0 ? steps * fabs((double)axes->strides[d]) : 0;
-        out += axes->out_strides && !is_reduced(axes, d) ? steps * fabs((double)axes->out_strides[d]) : 0;
+        out +=
+            axes->out_strides && results > 0 && !is_reduced(axes, d) ? steps * fabs((double)axes->out_strides[d]) : 0;
     }
     if (in < 0x1p58 && out < 0x1p58)
         return DPR_OK;
@@ -213,7 +213,7 @@ dpr_status dpr_shape_of_axes(const dpr_axes *given, const dpr_op_row *op, dpr_sh
         status = dpr_fail(DPR_ERR_SIZE, "axes->extents multiply to more than %llu elements or results",
                           (unsigned long long)most);
     if (status == DPR_OK)
-        status = check_reach("axes", &axes, *elements);
+        status = check_reach("axes", &axes, *elements, out->results);
     if (status != DPR_OK || out->results == 0)
         return status;
     if (is_index && *elements == 0)
@@ -234,6 +234,11 @@ static dpr_status check_dimensions(const dpr_problem *problem) {
     if (!problem->extents)
         return dpr_fail(DPR_ERR_NULL_POINTER, "problem->extents is NULL, and problem->dimensions is %d",
                         problem->dimensions);
+    dpr_status status = dpr_shape_check_pointer("problem->extents", problem->extents, DPR_U64);
+    if (status == DPR_OK && problem->strides)
+        status = dpr_shape_check_pointer("problem->strides", problem->strides, DPR_I64);
+    if (status != DPR_OK)
+        return status;
     if (problem->device_count)
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->device_count is set; it should be NULL, because problem->dimensions is %d",
@@ -250,7 +255,7 @@ static dpr_status count_elements(const dpr_problem *problem, const dpr_axes *axe
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->count is %zu; it should be 0 or %llu, the product of problem->extents",
                         problem->count, (unsigned long long)*elements);
-    return *elements > 0 ? check_reach("problem", axes, *elements) : DPR_OK;
+    return *elements > 0 ? check_reach("problem", axes, *elements, 1) : DPR_OK;
 }
 
 dpr_status dpr_shape_of_dimensions(const dpr_problem *problem, dpr_shape *out, uint64_t *elements) {

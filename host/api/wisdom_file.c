@@ -167,17 +167,27 @@ static void sync_folder(const char *path) {
     }
 }
 
-/* Writes text to a new file next to `path`, which is locked, and gives it that name. A file that is there already hands
- * on its permissions. */
+/* Gives a new file the owner and the permissions of the one that it replaces: root's times in a user's file stay the
+ * user's. Only root may give files away. */
+static int resemble(int file, const char *path) {
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return 0;
+    if (fchown(file, about.st_uid, about.st_gid) != 0 && errno != EPERM)
+        return -1;
+    return fchmod(file, about.st_mode & 0777);
+}
+
+/* Writes text to a new file next to `path`, which is locked, and gives it that name. What has the new file's name is
+ * left from a writer that was killed. */
 static dpr_status write_file(const char *path, const char *text, size_t size) {
     char aside[DPR_PATH_BYTES + 8];
-    struct stat about;
     (void)snprintf(aside, sizeof aside, "%s.new", path);
-    const int file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    (void)unlink(aside);
+    const int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0)
         return dpr_fail(DPR_ERR_FILE, "%s cannot be made: %s", aside, strerror(errno));
-    int failed = (stat(path, &about) == 0 && fchmod(file, about.st_mode & 0777) != 0)
-                 || write_all(file, text, size) != 0 || fsync(file) != 0;
+    int failed = write_all(file, text, size) != 0 || resemble(file, path) != 0 || fsync(file) != 0;
     int error = errno;
     if (close(file) != 0 && !failed) {
         failed = 1;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "caps.h"
-#include "cores.h"
 #include "element.h"
 #include "pool.h"
 
@@ -106,9 +105,9 @@ static uint64_t count_runs(job *j) {
     return runs;
 }
 
-int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, uint64_t *runs) {
+int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, int threads, uint64_t *runs) {
     uint64_t before[MOST_PARTS];
-    job j = {.keys = keys, .key_bytes = key_bytes, .count = count, .threads = dpr_cores_threads(), .before = before};
+    job j = {.keys = keys, .key_bytes = key_bytes, .count = count, .threads = threads, .before = before};
     const size_t most = (size_t)j.threads * DPR_POOL_PARTS_PER_THREAD,
                  worth = count / (DPR_POOL_PART_BYTES / key_bytes);
     j.parts = worth >= most ? (int)most : worth > 1 ? (int)worth : 1;

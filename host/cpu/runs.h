@@ -6,8 +6,9 @@
 #include <stdint.h>
 
 /* Finds the runs of `count` keys, at least 1, of 1, 2, 4 or 8 bytes: their number, and where each begins; `count`
- * stands after the last. The caller frees what is returned; NULL if there is no memory for it. */
-int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, uint64_t *runs);
+ * stands after the last. At most so many threads look for them. The caller frees what is returned; NULL if there is no
+ * memory for it. */
+int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, int threads, uint64_t *runs);
 
 /* Copies the key of each run. */
 void dpr_runs_keys(const void *keys, size_t key_bytes, const int64_t *begins, uint64_t runs, void *to);

@@ -645,7 +645,7 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
     if (!args->run.scratch)
         return "the kernel that finds runs of keys has no scratch memory";
     wrong = check_scratch(args->run.scratch);
-    int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, count, &runs);
+    int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, count, 1, &runs);
     if (count == 0)
         runs = 0;
     if (!wrong && !begins)
@@ -719,7 +719,7 @@ static const char *run_keyed(const fake_launch *launch) {
         return wrong;
     if (!args->in_scratch)
         *args->places = 0;
-    int64_t *const begins = dpr_runs_find(args->keys, args->key_bytes, args->run.count, &runs);
+    int64_t *const begins = dpr_runs_find(args->keys, args->key_bytes, args->run.count, 1, &runs);
     if (!begins)
         return "there is no memory for runs of keys";
     wrong = reaches_keyed(launch, runs) ? write_keyed(launch, begins, runs) : out_of_reach;

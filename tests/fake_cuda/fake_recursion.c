@@ -62,6 +62,7 @@ const char *fake_recursion_prepare(const cudaLaunchConfig_t *config, int coopera
     fake_recursion.blocks = config->gridDim.x;
     fake_recursion.threads = config->blockDim.x;
     fake_recursion.cooperative = cooperative;
+    fake_recursion.chunks = out->args.chunks;
     fake_recursion.capacity = out->args.capacity;
     if (fake_recursion.is_stuck)
         fake_make_busy(1);

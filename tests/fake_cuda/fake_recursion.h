@@ -21,7 +21,7 @@ typedef struct fake_recursion_state {
     uint32_t least_capacity;       /* with fewer nodes, but some, a run is out of memory */
     unsigned blocks, threads;      /* of the last launch, */
     int cooperative;               /* whether its blocks may wait for each other, */
-    uint32_t capacity;             /* and its nodes */
+    uint32_t capacity, chunks;     /* and its nodes and pieces of stacks */
     dpr_probe_times times;         /* what the kernel that measures costs reports, */
     int probes;                    /* and how often it was launched with rounds */
     uint32_t relaunch_ns;          /* what a graph takes for all rounds in which it launches itself, */

@@ -343,6 +343,24 @@ KEYS_TEST(keys_that_a_stream_does_not_reach) {
 
 /* ---- Order ---- */
 
+/* Without room nothing is reduced, so `in` may be NULL: the other arrays say where the call runs. */
+KEYS_TEST(runs_are_counted_without_elements) {
+    const parts_scene *s = fixture;
+    for (int on_device = 0; on_device < 8; on_device++) {
+        keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
+        uint64_t runs = 0;
+        ASSERT_TRUE(there);
+        start_keyed(&k, 0);
+        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
+        EXPECT_STATUS(DPR_ERR_BUFFER_TOO_SMALL, dpr_reduce_by_key(s->ctx, on_device & 1 ? there->keys : k.keys, DPR_I32,
+                                                                  NULL, on_device & 2 ? there->unique : k.unique,
+                                                                  on_device & 4 ? there->results : k.results, &runs,
+                                                                  COUNT, DPR_I32, DPR_SUM, NULL));
+        EXPECT_EQ_U64(3, runs);
+        gpu_free(DPR_MEMORY_DEVICE, there);
+    }
+}
+
 /* Keys that a stream is still to write are read after that. */
 KEYS_TEST(keys_are_read_after_the_work_in_the_stream) {
     const parts_scene *s = fixture;

@@ -296,6 +296,42 @@ RECURSION_TEST(more_tasks_than_expected_have_room) {
     EXPECT_CONTAINS(dpr_last_error(), "arena_tasks, which is 99999");
 }
 
+/* Runs whose roots cost as much together may have had fewer tasks than this one has roots. */
+RECURSION_TEST(more_roots_than_expected_tasks_have_room) {
+    enum { MANY = 20000 };
+    static const uint64_t addend = ADDEND;
+    static uint64_t roots[MANY];
+    static answer results[MANY];
+    make_roots(roots, 1, MANY);
+    fake_recursion.outcome.tasks = 100;
+    for (size_t e = 0; e < 2 * LENGTH(engines); e++) {
+        fixture->options.engine = engines[e / 2];
+        if (e % 2 == 0)
+            fixture->recursion = new_recursion();
+        EXPECT_STATUS(DPR_OK, dpr_recursion_run(fixture->ctx, fixture->recursion, roots, MANY, &addend, results,
+                                                &fixture->options, NULL, NULL));
+        EXPECT_TRUE(fake_recursion.capacity >= 2 * MANY);
+        EXPECT_EQ_U64(roots[MANY - 1], results[MANY - 1].task);
+    }
+}
+
+/* With an arena of the caller's size, stacks have as much room as in a first run. */
+RECURSION_TEST(stacks_in_a_callers_arena_have_room) {
+    displace(fixture);
+    place(fixture, DPR_MEMORY_HOST, DPR_MEMORY_HOST, 2);
+    fixture->recursion = new_recursion();
+    fixture->options.engine = "host";
+    fixture->options.arena_tasks = 64;
+    fake_recursion.outcome.tasks = 100;
+    expect_run(fixture, NULL);
+    const uint32_t first = fake_recursion.chunks;
+    expect_run(fixture, NULL);
+    EXPECT_EQ_U64(first, fake_recursion.chunks);
+    fixture->options.arena_tasks = 0;
+    expect_run(fixture, NULL);
+    EXPECT_TRUE(fake_recursion.chunks < first);
+}
+
 /* Engines that the library may not choose have run by name. */
 RECURSION_TEST(the_fastest_candidate_is_chosen) {
     const char *reason;
@@ -662,6 +698,20 @@ RECURSION_TEST(a_policy_for_another_architecture_runs_on_the_cpu) {
     expect_run(fixture, fixture->stream);
     EXPECT_EQ_STR("cpu", fixture->report.engine);
     EXPECT_CONTAINS(fixture->report.reason, "could not run it");
+}
+
+/* Where no engine of the GPU can run a policy, the CPU does if that reaches the data. */
+RECURSION_TEST(a_policy_with_too_large_tasks) {
+    static const dpr_recursion_kernels large = {.slot_bytes = 1 << 20, .most_lanes = DPR_MOST_LANES};
+    static const dpr_recursion of_the_gpu = RECURSION(&large, 0, NULL), of_both = RECURSION(&large, 1, NULL);
+    fixture->options.engine = NULL;
+    fixture->recursion = &of_the_gpu;
+    EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, run(fixture, NULL));
+    EXPECT_CONTAINS(dpr_last_error(), "has no room in shared memory for a task's children");
+    EXPECT_TRUE(has_results(fixture, 0));
+    fixture->recursion = &of_both;
+    expect_run(fixture, NULL);
+    EXPECT_EQ_STR("cpu", fixture->report.engine);
 }
 
 /* ---- Under MPS ---- */

@@ -371,6 +371,27 @@ class Formats(BenchTest):
         _, out, _ = run("bench", "--compare", path, path)
         self.assertIn("\nWarning: OLD was interrupted\n", out)
 
+    def test_a_file_that_a_killed_program_left_aside(self):
+        """It may have had the number of this process."""
+        path = os.path.join(self.folder, "x.json")
+        subprocess.run(["sh", "-c", 'touch "$0.$$-0.part"; exec "$@"', path, DPR, *QUICK, "-q", "-n", "10", "-O", path], check=True)
+        with open(path, encoding="utf-8") as f:
+            self.assertFalse(json.load(f)["interrupted"])
+        self.assertRegex(" ".join(sorted(os.listdir(self.folder))), r"\Ax\.json x\.json\.\d+-0\.part\Z")
+
+    def test_output_to_a_file_that_is_mounted(self):
+        """It cannot be replaced, as in containers."""
+        path = os.path.join(self.folder, "x.json")
+        with open(path, "w", encoding="utf-8"):
+            pass
+        mount = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" "$0" && exec "$@"', path]
+        if subprocess.run([*mount, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("nothing can be mounted here")
+        subprocess.run([*mount, DPR, *QUICK, "-q", "-n", "10", "-O", path], check=True)
+        with open(path, encoding="utf-8") as f:
+            self.assertFalse(json.load(f)["interrupted"])
+        self.assertEqual(os.listdir(self.folder), ["x.json"])
+
     def test_output_to_what_is_no_file(self):
         code, out, err = run(*QUICK, "-n", "10", "-f", "csv", "-O", "/dev/stdout")
         self.assertEqual((code, err), (0, ""))

@@ -149,6 +149,23 @@ class Verdicts(CompareTest):
         self.assertEqual((report["rows"][2]["old_choice"], report["rows"][2]["new_choice"]), ("a", "b"))
         self.assertEqual(len(self.compare(old, old)["rows"]), 2)
 
+    def test_a_choice_that_changed_is_no_row_that_lacks(self):
+        """With -s another strategy, the choice alone is in both."""
+        old = document(row("a", chosen=False), row("b", 200, chosen=True), row("d"))
+        new = document(row("a", chosen=False), row("c", chosen=True), row("d"))
+        self.assertEqual([(r["strategy"], r["verdict"]) for r in self.compare(old, new)["rows"]],
+                         [("a", "same"), ("planner's choice", "faster"), ("d", "same")])
+        self.lacks(r".*new\.json lacks 1 of 3 rows", old, document(row("a", chosen=False), row("c", chosen=True)))
+        self.lacks(r".*new\.json lacks 2 of 3 rows", old, document(row("a")))
+
+    def test_a_report_that_is_not_written_says_nothing(self):
+        path = self.write("same.json", document(row()))
+        for args in ((), ("-O", "/dev/full")):
+            with open("/dev/full", "wb") as full:
+                code, _, err = run("bench", "--compare", path, path, *args, stdout=full)
+            self.assertEqual(code, 2)
+            self.assertIn("cannot be written", err)
+
     def test_warnings(self):
         old = document(row())
         self.assertEqual(self.compare(old, old)["warnings"], [])
@@ -347,6 +364,26 @@ class Refused(CompareTest):
         self.assertRegex(text, r"Only in NEW:\nstrategy +recursion\ncpu +nqueens\n")
         self.assertNotIn("Warning", text)
 
+    def test_recursions_that_are_asked_for_in_several_ways(self):
+        def of(us, **more):
+            times = {key: us for key in ("median_us", "low_us", "high_us")}
+            return {"benchmark": "dpr recurse", "recursion": "select", **more,
+                    "engines": [{"engine": "cpu", "right": True, "samples": 20, "spread": 0, **times}]}
+        ways = ({"size": 9}, {"size": 9, "rank": 1}, {"size": 9, "rank": 2}, {"input": "a" * 300}, {"input": "b"},
+                {"size": 9, "cutoff": 5}, {"size": 9, "cutoff": "none"}, {"size": 9, "threads": 2},
+                {"size": 9, "nested": "allowed"})
+        both = [of(i + 1, **way) for i, way in enumerate(ways)]
+        report = self.compare(both, both[::-1])
+        self.assertEqual({(r["ratio"], r["verdict"]) for r in report["rows"]}, {(1, "same")})
+        self.assertEqual(len(report["rows"]), len(ways))
+        for way in ways[1:]:
+            self.lacks("no row of .* is in .*", of(1, size=9), of(1, **way))
+        code, text, _ = run("bench", "--compare", self.write("old.json", [of(2, **w) for w in ways]),
+                            self.write("new.json", both[:3]), "-f", "csv")
+        self.assertEqual(code, 1)
+        self.assertEqual([(r["rank"], r["verdict"]) for r in csv.DictReader(io.StringIO(text))][:3],
+                         [("", "faster"), ("1", "same"), ("2", "slower")])
+
     def test_rows_that_make_no_sense(self):
         def without(key):
             return document({k: v for k, v in row().items() if k != key})
@@ -361,7 +398,7 @@ class Refused(CompareTest):
         self.refuse("not from 'low_us' to 'high_us'", document(row(low_us=200)))
         self.refuse("two rows are of cpu.simd, sum of f32, 2^20 elements, blocking, cold",
                     document(row(), row("b"), row(us=3)))
-        self.refuse("its 'op' is neither a text of less than 128 bytes nor", document(row(op="x" * 1000)))
+        self.refuse("its 'op' is neither a text of less than 4096 bytes nor", document(row(op="x" * 5000)))
 
     def test_sizes(self):
         deep = b"{\"rows\": " + b"[" * 100000 + b"]" * 100000 + b"}"

@@ -229,6 +229,15 @@ class Results(Report):
         self.assertTrue({"sizes", "shapes", "recursions"} <= page.ids)
 
 
+    def test_recursions_that_are_asked_for_in_several_ways(self):
+        """Each is a row of its own."""
+        engines = [{"engine": "cpu", "right": True, "seconds": 1}]
+        documents = [{"benchmark": "dpr recurse", "recursion": "x", "size": 9, "engines": engines, **way}
+                     for way in ({}, {"rank": 1}, {"rank": 2, "threads": 3}, {"cutoff": "none"})]
+        _, out = self.of(documents)
+        for name in ("x 9", "x 9, rank 1", "x 9, rank 2, threads 3", "x 9, cutoff none"):
+            self.assertIn(f"<th scope=row>{name}<td>", out)
+
     def test_recursions_with_levels_and_without(self):
         """Files of older versions have none."""
         known = {"levels": 12, "widest": 4096, "rounds": 3}
@@ -280,6 +289,9 @@ class Partial(Report):
                       "budget was spent.", out)
         _, out = self.of(document([row()], ended_early="the device is gone"))
         self.assertIn("ended early (the device is gone)", out)
+        for n, state in ((0, "complete"), (1, "1 case left out"), (2, "2 cases left out")):
+            page, _ = self.of(document([row()], left_out=[{"op": "sum", "why": "the budget was spent"}] * n))
+            self.assertEqual(page.tables[0][-1][-1], state)
 
     def test_state_of_a_group_is_the_worst(self):
         page, _ = self.of([document([row()]), document([row()], ended_early="the device is gone"), document([row()])])
@@ -354,6 +366,15 @@ class Hostile(Report):
         self.assertEqual(self.commands({"benchmark": "dpr recurse", "recursion": "fib", "size": 9,
                                         "device": {"name": "a CPU", "cpu": "a CPU"}}),
                          ["dpr recurse fib -d cpu --size 9 --engine all --json"])
+
+    def test_commands_of_recursions(self):
+        def of(**more):
+            return self.commands({"benchmark": "dpr recurse", "recursion": "x", "device": {"name": "G", "cpu": "C"}, **more})
+        self.assertEqual(of(size=9, rank=0, cutoff=7, threads=2, nested="allowed"),
+                         ["dpr recurse x --size 9 --rank 0 --cutoff 7 --threads 2 --nested --engine all --json"])
+        self.assertEqual(of(size=9, cutoff="none"), ["dpr recurse x --size 9 --cutoff none --engine all --json"])
+        self.assertEqual(of(size=9, cutoff="$(a)"), ["dpr recurse x --size 9 --engine all --json # (incomplete)"])
+        self.assertEqual(of(input="/a/b"), ["dpr recurse x --input FILE --engine all --json # (incomplete)"])
 
     def test_commands_of_files_that_kept_their_regret_alone(self):
         """The strategies that were compared, and the wisdom, are known if the file says so."""

@@ -234,7 +234,8 @@ class Tune(ToolTest):
 
     def test_words_that_make_no_sense(self):
         for wanted, *args in (("--budget: ", "-b", "0"), ("--op: 'summ' is none of ", "-o", "summ"),
-                              ("--device: ", "-d", "gpu"), ("--count: 0 elements take no time", "-n", "1024,0"), ("the operand 'x' makes no sense", "x")):
+                              ("--device: ", "-d", "gpu"), ("--count: 0 elements take no time", "-n", "1024,0"),
+                              ("--op: 'sum+var' is a set", "-o", "max,sum+var"), ("has a meaning for a type", "-o", "min", "-t", "c64"), ("the operand 'x' makes no sense", "x")):
             self.bad(wanted, "tune", *args, expect=2, env=self.env)
 
 

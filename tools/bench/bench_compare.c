@@ -79,10 +79,10 @@ compare_ratio compare_times(const compare_time *old, const compare_time *new, co
 
 /* What tells a row from others. Properties of the kernel are not here, because a build may change them; bytes and
  * results are, because they tell arrays with many results from others of one name. */
-static const char *const identity_keys[] = {"subject", "strategy", "engine", "recursion", "size", "segments",
-                                            "axes",    "op",       "dtype",  "count",     "mode", "cache",
-                                            "memory",  "block",    "depth",  "results",   "bytes"};
-enum { IDENTITY_KEYS = sizeof identity_keys / sizeof *identity_keys, IDENTITY_TEXT = 128 };
+static const char *const identity_keys[] = {
+    "subject", "strategy", "engine", "recursion", "size", "input", "rank",   "cutoff", "threads", "nested",  "segments",
+    "axes",    "op",       "dtype",  "count",     "mode", "cache", "memory", "block",  "depth",   "results", "bytes"};
+enum { IDENTITY_KEYS = sizeof identity_keys / sizeof *identity_keys, IDENTITY_TEXT = 4096 };
 
 static const cJSON *member(const cJSON *object, const char *key) {
     return cJSON_GetObjectItemCaseSensitive(object, key);
@@ -99,10 +99,13 @@ static const cJSON *rows_of(const cJSON *document) {
     return cJSON_IsArray(rows) ? rows : cJSON_IsArray(engines) ? engines : NULL;
 }
 
-/* A document of one recursion says which it is; its rows do not. */
+/* A document of one recursion says which it is, and how it was asked for; its rows, of engines, do not. */
 static const cJSON *member_of_row(const cJSON *document, const cJSON *row, const char *key) {
-    const int is_common = strcmp(key, "recursion") == 0 || strcmp(key, "size") == 0;
-    return is_common ? member(document, key) : member(row, key);
+    static const char *const common[] = {"recursion", "size", "input", "rank", "cutoff", "threads", "nested"};
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
+        if (strcmp(key, common[i]) == 0)
+            return member(document, key);
+    return member(row, key);
 }
 
 static int is_whole(const cJSON *item) {
@@ -338,6 +341,11 @@ const char *compare_name(const compare_row *row, char text[COMPARE_NAME]) {
     snprintf(text, COMPARE_NAME, "%s", compare_subject(of));
     append(text, of, ", ", "recursion", "");
     append(text, of, " ", "size", "");
+    append(text, of, " ", "input", "");
+    append(text, of, ", rank ", "rank", "");
+    append(text, of, ", cutoff ", "cutoff", "");
+    append(text, of, ", ", "threads", " threads");
+    append(text, of, ", nested launches ", "nested", "");
     append(text, of, ", ", "op", "");
     append(text, of, " of ", "dtype", "");
     append(text, of, ", ", "segments", "");
@@ -388,10 +396,16 @@ static int is_idle(const compare_pair *p) {
     return (old || new) && (!old || !new || strcmp(old, new) == 0);
 }
 
+/* Whether the strategy was the planner's choice in OLD, and so is known by the choice in NEW. */
+static int is_choice_of_both(const compare_results *r, const compare_row *old) {
+    const compare_row *next = old + 1;
+    return next < r->old->rows + r->old->count && next->choice && find(r->new, next);
+}
+
 /* Compares the pair and counts it. *logs is the sum of the logarithms of ratios. */
 static void count_pair(compare_results *r, compare_pair *p, double *logs) {
     if (!p->old || !p->new) {
-        r->only_old += !p->new;
+        r->only_old += !p->new && !is_choice_of_both(r, p->old);
         r->only_new += !p->old;
         if (compare_has_verdict(p)) {
             p->ratio = (compare_ratio){.verdict = COMPARE_FAILED, .why = "only in NEW, and failed or wrong there"};

@@ -210,12 +210,24 @@ static cJSON *add_pair(const report_out *out, cJSON *list, const compare_pair *p
 
 /* The columns of tables that tell rows apart. A column is left out if all rows have the same in it, except the first.
  */
-static const report_column identities[] = {
-    {"name", "strategy", UNIT_LEFT},     {"recursion", "recursion", UNIT_LEFT}, {"size", "size", UNIT_NONE},
-    {"segments", "segments", UNIT_LEFT}, {"axes", "axes", UNIT_LEFT},           {"op", "op", UNIT_LEFT},
-    {"dtype", "type", UNIT_LEFT},        {"mode", "mode", UNIT_LEFT},           {"cache", "cache", UNIT_LEFT},
-    {"memory", "memory", UNIT_LEFT},     {"block", "block", UNIT_NONE},         {"depth", "depth", UNIT_NONE},
-    {"count", "elements", UNIT_ELEMENTS}};
+static const report_column identities[] = {{"name", "strategy", UNIT_LEFT},
+                                           {"recursion", "recursion", UNIT_LEFT},
+                                           {"size", "size", UNIT_NONE},
+                                           {"input", "input", UNIT_LEFT},
+                                           {"rank", "rank", UNIT_NONE},
+                                           {"cutoff", "cutoff", UNIT_NONE},
+                                           {"threads", "threads", UNIT_NONE},
+                                           {"nested", "nested", UNIT_LEFT},
+                                           {"segments", "segments", UNIT_LEFT},
+                                           {"axes", "axes", UNIT_LEFT},
+                                           {"op", "op", UNIT_LEFT},
+                                           {"dtype", "type", UNIT_LEFT},
+                                           {"mode", "mode", UNIT_LEFT},
+                                           {"cache", "cache", UNIT_LEFT},
+                                           {"memory", "memory", UNIT_LEFT},
+                                           {"block", "block", UNIT_NONE},
+                                           {"depth", "depth", UNIT_NONE},
+                                           {"count", "elements", UNIT_ELEMENTS}};
 enum { IDENTITIES = sizeof identities / sizeof *identities };
 
 static const report_column times[] = {{"old", "OLD us", UNIT_NONE},
@@ -240,10 +252,11 @@ static int is_common(const compare_results *r, const char *key) {
     return 1;
 }
 
-static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,mode,cache,"
+static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,"
+                          "axes,op,dtype,count,mode,cache,"
                           "memory,block,depth,results,bytes,old_us,old_low_us,old_high_us,new_us,"
                           "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why,old_steady_us,"
-                          "new_steady_us";
+                          "new_steady_us,input,rank,cutoff,threads,nested";
 
 /* The columns that rows need; with `has_note` also a note. */
 static void choose_columns(const compare_results *r, int with_times, int has_note,

@@ -106,5 +106,7 @@ int outfile_finish(outfile *o) {
     if (!o->name)
         return write_to(o, stdout, o->format);
     const int code = save(o);
+    if (code != CLI_OK)
+        outfile_abandon(o);
     return code == CLI_OK && o->shows_table && o->format != REPORT_TABLE ? write_to(o, stdout, REPORT_TABLE) : code;
 }

@@ -31,6 +31,8 @@ static int report(compare_results *r, outfile *file) {
     file->user = r;
     if (outfile_try(file) != CLI_OK || outfile_finish(file) != CLI_OK)
         return COMPARE_UNKNOWN;
+    if (fflush(stdout) != 0 || ferror(stdout)) /* cli_finish() says so */
+        return COMPARE_UNKNOWN;
     if (compare_is_worse(r))
         return CLI_FAILED;
     if (!compare_lacks(r, why))

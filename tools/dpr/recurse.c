@@ -392,6 +392,14 @@ static void add_heads(report_out *out, const dpr_ctx *ctx, const recursion_examp
         report_add(out->document, "size=%lu", r->size);
     if (r->has_rank)
         report_add(out->document, "rank=%lu", r->rank);
+    if (r->cutoff == DPR_NO_CUTOFF)
+        report_add(out->document, "cutoff=%s", "none");
+    else if (r->cutoff)
+        report_add(out->document, "cutoff=%lu", r->cutoff);
+    if (r->threads)
+        report_add(out->document, "threads=%d", r->threads);
+    if (r->nested)
+        report_add(out->document, "nested=%s", "allowed");
     if (dpr_machine_read(device, 0, &machine) != DPR_OK)
         return;
     (void)dpr_machine_describe(machine, &info);

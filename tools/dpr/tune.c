@@ -107,6 +107,23 @@ static int check_memory(const tuning *t) {
     return is_a_gpus && !has_gpu(t) ? walk_refuse_memory(a) : CLI_OK;
 }
 
+/* Whether there is something to tune. CLI_OK, or CLI_USAGE after a message. */
+static int check_problems(const bench_asked *a) {
+    int pairs = 0;
+    for (int i = 0; i < a->counts.n; i++)
+        if (a->counts.at[i] == 0)
+            return cli_usage("--count: 0 elements take no time to measure");
+    for (int i = 0; i < a->ops.n; i++) {
+        char text[OPS_TEXT];
+        if (a->ops.at[i].n > 1)
+            return cli_usage("--op: '%s' is a set, and times of single operations are kept",
+                             ops_name(&a->ops.at[i], text));
+        for (size_t dtype = 0; dtype < dpr_dtype_count(); dtype++)
+            pairs += axis_has(a->dtypes, dtype) && dpr_supported(a->ops.at[i].at[0], dpr_dtype_at(dtype));
+    }
+    return pairs ? CLI_OK : cli_usage("no operation that is asked for has a meaning for a type that is");
+}
+
 /* Defaults take the place of what is not asked for. */
 static void put_defaults(tuning *t) {
     bench_asked *a = &t->asked;
@@ -442,10 +459,9 @@ int command_tune(int argc, char **argv) {
     if (code != CLI_GO_ON)
         return code;
     put_defaults(&t);
-    for (int i = 0; i < t.asked.counts.n; i++)
-        if (t.asked.counts.at[i] == 0)
-            return cli_usage("--count: 0 elements take no time to measure");
-    code = check_memory(&t);
+    code = check_problems(&t.asked);
+    if (code == CLI_OK)
+        code = check_memory(&t);
     if (code != CLI_OK)
         return code;
     code = find_path(&t, path, sizeof path);

@@ -7,6 +7,8 @@
 
 /* ---- Results ---------------------------------------------------------------------------------------------------- */
 
+enum { STATE = 32 };
+
 /* Rows of results of one file, from number i to end - 1. */
 static size_t count_rows(const results *r, size_t i, size_t end) {
     size_t n = 0;
@@ -15,19 +17,24 @@ static size_t count_rows(const results *r, size_t i, size_t end) {
     return n;
 }
 
-/* Says how the documents i .. end-1 ended: as the first of them that is not complete, or "complete". */
-static const char *state_of(const results *r, size_t i, size_t end) {
+/* Says how the documents i .. end-1 ended: as the first of them that ended early, with the cases that were left out, or
+ * "complete". */
+static const char *state_of(const results *r, size_t i, size_t end, char text[STATE]) {
+    int left_out = 0;
     for (; i < end; i++) {
+        left_out += cJSON_GetArraySize(json_member(r->at[i].document, "left_out"));
         const char *ended = json_text(r->at[i].document, "ended_early");
         if (json_true(r->at[i].document, "interrupted") || *ended)
             return *ended ? ended : "interrupted";
     }
-    return "complete";
+    snprintf(text, STATE, left_out == 1 ? "%d case left out" : "%d cases left out", left_out);
+    return left_out ? text : "complete";
 }
 
 static void put_result(page *p, size_t i, size_t end) {
     html *h = &p->h;
     const result *one = &p->r->at[i];
+    char state[STATE];
     if (!html_row(h, result_file(one), (double)i))
         return;
     html_cell(h, result_program(one->kind));
@@ -35,7 +42,7 @@ static void put_result(page *p, size_t i, size_t end) {
     html_cell(h, json_text(one->document, "version"));
     html_cell(h, json_text(one->document, "commit"));
     html_number(h, one->kind == RESULT_CPU ? NAN : (double)count_rows(p->r, i, end), NULL);
-    html_cell(h, state_of(p->r, i, end));
+    html_cell(h, state_of(p->r, i, end, state));
 }
 
 static void put_results(page *p) {

@@ -5,12 +5,21 @@
 #include "page.h"
 
 static const char *name_recursion(const result *one, char text[GRID_NAME]) {
-    const double size = json_number(one->document, "size");
+    static const char *const options[] = {"rank", "cutoff", "threads", "nested"};
+    const cJSON *document = one->document;
+    const double size = json_number(document, "size");
     if (isfinite(size))
-        snprintf(text, GRID_NAME, "%.60s %.0f", json_text(one->document, "recursion"), size);
+        snprintf(text, GRID_NAME, "%.60s %.0f", json_text(document, "recursion"), size);
     else
-        snprintf(text, GRID_NAME, "%.60s %.60s", json_text(one->document, "recursion"),
-                 json_text(one->document, "input"));
+        snprintf(text, GRID_NAME, "%.60s %.60s", json_text(document, "recursion"), json_text(document, "input"));
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        const double number = json_number(document, options[i]);
+        const size_t used = strlen(text);
+        if (isfinite(number))
+            snprintf(text + used, GRID_NAME - used, ", %s %.0f", options[i], number);
+        else if (*json_text(document, options[i]))
+            snprintf(text + used, GRID_NAME - used, ", %s %.20s", options[i], json_text(document, options[i]));
+    }
     return text;
 }
 

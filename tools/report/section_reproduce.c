@@ -211,15 +211,32 @@ static int is_of_cpu(const result *one) {
     return strcmp(kind, "cpu") == 0;
 }
 
+/* An option that takes a number or a word, which is a member of the document. */
+static void put_member(command *c, const char *option, const char *key) {
+    const double number = json_number(c->one->document, key);
+    const char *word = json_text(c->one->document, key);
+    if (number >= 0)
+        html_put(c->h, " %s %.0f", option, number);
+    else if (is_plain(word))
+        html_put(c->h, " %s %s", option, word);
+    c->incomplete |= *word && !is_plain(word);
+}
+
 static void put_recursion(command *c) {
-    const char *name = json_text(c->one->document, "recursion");
-    const double size = json_number(c->one->document, "size");
+    const cJSON *document = c->one->document;
+    const char *name = json_text(document, "recursion");
     const int is_known = is_plain(name);
     c->incomplete |= !is_known;
     html_put(c->h, "dpr recurse %s%s", is_known ? name : "NAME", is_of_cpu(c->one) ? " -d cpu" : "");
-    if (size >= 0)
-        html_put(c->h, " --size %.0f", size);
-    html_put(c->h, " --engine all --json");
+    put_member(c, "--size", "size");
+    if (*json_text(document, "input")) {
+        c->incomplete = 1; /* another machine has the file elsewhere, or lacks it */
+        html_put(c->h, " --input FILE");
+    }
+    put_member(c, "--rank", "rank");
+    put_member(c, "--cutoff", "cutoff");
+    put_member(c, "--threads", "threads");
+    html_put(c->h, "%s --engine all --json", *json_text(document, "nested") ? " --nested" : "");
 }
 
 static void put_options(command *c) {
