@@ -46,7 +46,8 @@
  * DPR_NUM_THREADS, the number of threads of cpu.threads, and DPR_LOG, which makes the library write lines about what it
  * does. Values that are not understood are ignored, and empty ones count as not set. DPR_CPU_ISA is read once, at the
  * first call that depends on it. DPR_NUM_THREADS is read when a context is made or a machine is read; DPR_WISDOM
- * whenever a file is to be read or written; DPR_LOG and DPR_LOG_FILE once, and again after dpr_shutdown(). In a program that runs with more rights than its user, none is read.
+ * whenever a file is to be read or written; DPR_LOG and DPR_LOG_FILE once, and again after dpr_shutdown(). In a program
+ * that runs with more rights than its user, none is read.
  */
 #ifndef DPR_H
 #define DPR_H
@@ -490,7 +491,8 @@ typedef struct dpr_options {
     dpr_nan nan;
     const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
                           though it were one more element at the end; SUMSQ and NORM1 add it as it is, and MINMAX takes
-                          two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read during the call */
+                          two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read
+                          during the call */
     dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
                           dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_by_key() and
                           dpr_reduce_axes()); NULL: the order is that
@@ -650,13 +652,13 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * than 2^32 elements, which are aligned to their size, no strategy, no block size and neither DPR_MEASURE nor
  * DPR_WISDOM_ONLY is asked for, the operation is neither ARGMIN, ARGMAX, MEAN nor a product of complex numbers, nor one
  * of those that segments.group alone runs, and the device has compute capability 9.0 or later. Otherwise it counts the
- * runs, finds where they begin, and reduces them as segments. It takes device memory from the context's pool, which keeps it for later calls: in one pass at most 1 % of
- * the elements' bytes, and otherwise 64 KiB, 4 bytes for each run (8 from 2^32 elements on), the bytes of the unique
- * keys if they are wanted, and what the strategy for segments takes. `keys` and `out` in pageable memory have copies on
- * the device until the call returns. Floating-point results are bitwise reproducible as DPR_FAST says. A plan
- * of keys (dpr_problem.key_dtype) explains the choice. On the CPU keys are compared on all threads, whatever the
- * strategy, and each run takes 8 bytes of host memory. Errors: those of dpr_reduce_segments(), and
- * DPR_ERR_BUFFER_TOO_SMALL. */
+ * runs, finds where they begin, and reduces them as segments. It takes device memory from the context's pool, which
+ * keeps it for later calls: in one pass at most 1 % of the elements' bytes, and otherwise 64 KiB, 4 bytes for each run
+ * (8 from 2^32 elements on), the bytes of the unique keys if they are wanted, and what the strategy for segments takes.
+ * `keys` and `out` in pageable memory have copies on the device until the call returns. Floating-point results are
+ * bitwise reproducible as DPR_FAST says. A plan of keys (dpr_problem.key_dtype) explains the choice. On the CPU keys
+ * are compared on all threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of
+ * dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
 DPR_API dpr_status dpr_reduce_by_key(dpr_ctx *ctx, const void *keys, dpr_dtype key_dtype, const void *in,
                                      void *unique_keys, void *out, uint64_t *runs, size_t count, dpr_dtype dtype,
                                      dpr_op op, const dpr_options *options);

@@ -39,8 +39,8 @@
  * What a policy has:
  * - task, result: types of plain data (trivially copyable and constructible, and assignable), aligned to at most 16
  *   bytes, with at most 1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory. On an
- *   H100, most_children + 2 times the larger of them and 16 bytes may be about 7000 bytes for `persistent`, and 1400 for
- *   other engines of the GPU, if the policy has no block-wide forms. Policies with larger ones run on the CPU.
+ *   H100, most_children + 2 times the larger of them and 16 bytes may be about 7000 bytes for `persistent`, and 1400
+ * for other engines of the GPU, if the policy has no block-wide forms. Policies with larger ones run on the CPU.
  * - data, optional: the type of what all tasks share, for example the size of the problem and pointers to arrays. It is
  *   copied to the kernels, so it has at most 3072 bytes; its pointers must be valid where the engine runs. Without it,
  *   data is dpr::no_data.
@@ -58,11 +58,11 @@
  * - cost(data, task): what a task with all below it costs, in any unit, as uint64_t. About how many tasks there are is
  *   the best unit, because the library takes it for that until there was a run: with much smaller numbers, the first
  *   run may be by one thread. The host calls it for at most 64 roots of a call, also if there are more, provided that
- *   they are in pageable host memory; `data` may point to memory of the device. Engine `persistent` calls it on the device, for tasks that it may divide before
- *   lanes begin. Policies with serial() have it called for every task, on the host or the device. Runs whose roots cost
- *   about as much count as similar, so the library can expect as many tasks as there were, and choose sizes and engines
- *   for them. If in fact there are far more, the first such run takes long. Without it, runs with about as many roots
- *   count as similar for the choice of the engine.
+ *   they are in pageable host memory; `data` may point to memory of the device. Engine `persistent` calls it on the
+ * device, for tasks that it may divide before lanes begin. Policies with serial() have it called for every task, on the
+ * host or the device. Runs whose roots cost about as much count as similar, so the library can expect as many tasks as
+ * there were, and choose sizes and engines for them. If in fact there are far more, the first such run takes long.
+ * Without it, runs with about as many roots count as similar for the choice of the engine.
  * - serial(data, task): the result of a task with all below it, by one thread, as the other functions would give it. It
  *   is called for tasks whose cost() is at most the constant `cutoff`, or at most dpr_recursion_options.cutoff. Such a
  *   task counts as one. If `cutoff` is 0 or DPR_NO_CUTOFF, or the policy has none, it is called only if the options say

@@ -580,13 +580,8 @@ static dpr_status run_serial(const dpr_recursion_call *call, dpr_recursion_repor
     return run_crew(call, 1, report);
 }
 
-/* Not read anew, because the limits of a control group are in files. */
-static int threads_of(const dpr_recursion_call *call) {
-    return call->options.threads ? call->options.threads : (int)dpr_ctx_machine(call->ctx)->caps.cpu.threads;
-}
-
 static dpr_status run_cpu(const dpr_recursion_call *call, dpr_recursion_report *report) {
-    return run_crew(call, threads_of(call), report);
+    return run_crew(call, call->options.threads ? call->options.threads : dpr_ctx_threads(call->ctx), report);
 }
 
 /* Seconds of one thread for a small task: at least as many as those of fib take, 88 ms for 126 million (an EPYC); and
@@ -602,7 +597,8 @@ static double serial_seconds(const dpr_recursion_call *call, uint64_t tasks, dou
 /* Levels are done one after another, so each takes the time of a task, however many threads there are. For them the
  * least time is no bound that would help: threads do not make chains faster. */
 static double cpu_seconds(const dpr_recursion_call *call, uint64_t tasks, double of_small) {
-    const double work = serial_seconds(call, tasks, of_small) / threads_of(call),
+    const int threads = call->options.threads ? call->options.threads : dpr_ctx_threads(call->ctx);
+    const double work = serial_seconds(call, tasks, of_small) / threads,
                  levels = likely_task_seconds * dpr_engine_levels(call, tasks);
     return work > levels ? work : levels;
 }

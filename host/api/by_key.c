@@ -51,8 +51,7 @@ static dpr_status check_strategy(dpr_ctx *ctx, dpr_keyed *k, int in_stream) {
 
 /* The host reaches all arrays (dpr_parts_reach()). */
 static dpr_status run_on_cpu(dpr_ctx *ctx, dpr_keyed *k, uint64_t *found) {
-    const int threads = (int)dpr_ctx_machine(ctx)->caps.cpu.threads;
-    int64_t *begins = dpr_runs_find(k->keys, key_bytes(k), k->parts.request.count, threads, found);
+    int64_t *begins = dpr_runs_find(k->keys, key_bytes(k), k->parts.request.count, dpr_ctx_threads(ctx), found);
     if (!begins)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
                         (unsigned long long)*found);

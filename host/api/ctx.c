@@ -195,6 +195,9 @@ const dpr_machine *dpr_ctx_machine(const dpr_ctx *ctx) {
 dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx) {
     return ctx->gpu;
 }
+int dpr_ctx_threads(const dpr_ctx *ctx) {
+    return (int)ctx->machine.caps.cpu.threads;
+}
 
 dpr_status dpr_ctx_reaches(const dpr_ctx *ctx, const char *argument, dpr_place place) {
     const int device = dpr_ctx_device(ctx);

@@ -10,7 +10,8 @@ import tempfile
 import unittest
 import unittest.mock
 
-signal.signal(signal.SIGHUP, signal.SIG_DFL)  # children would ignore it, too, where nohup has started the tests
+for number in (signal.SIGHUP, signal.SIGINT):  # children would ignore them, too, where nohup or a shell's & has started the tests
+    signal.signal(number, signal.SIG_DFL)
 
 DPR = os.environ["DPR_COMMAND"]
 SOURCE = os.environ["DPR_SOURCE"]

@@ -120,9 +120,10 @@ class Tune(ToolTest):
             self.assertIn("\ntime cpu.simd sum ", self.text())
             os.remove(self.path)
 
-    def test_a_tuning_that_ignores_its_terminals_end(self):
-        """As nohup has it."""
-        self.interrupted(signal.SIGHUP, 0, "4s", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    def test_a_tuning_that_ignores_signals(self):
+        """As nohup and a shell's & have it."""
+        for number in (signal.SIGHUP, signal.SIGINT):
+            self.interrupted(number, 0, "4s", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
 
     def test_the_next_tuning_measures_the_rest(self):
         """What the first has of all strategies that can run it stays as it is."""

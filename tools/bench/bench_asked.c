@@ -299,11 +299,12 @@ static void on_signal(int number) {
 void asked_catch_signals(bench_asked *a) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    struct sigaction hangup;
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* as nohup has it */
-        sigaction(SIGHUP, &action, NULL);
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction before;
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup and `&` have it */
+            sigaction(signals[i], &action, NULL);
+    }
     a->stop = &caught;
 }
 

@@ -20,7 +20,7 @@ static const cli_help help = {
     "  dpr tune -o all -t all -b 1h                 everything\n"
     "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
     NULL,
-    "What the file has already is not measured again, unless --again is given. So a tuning that was interrupted\n"
+    "Cases of which the file has all times are not measured again, unless --again is given. So a tuning that was interrupted\n"
     "or ran out of time goes on where it stopped. Of each kind of call (graphs before blocking calls), every fourth\n"
     "size of all operations and types comes first, then the sizes between them. Times that were measured on another\n"
     "machine, or with another driver, stay in the file and are not used.\n"
@@ -79,7 +79,7 @@ static int parse(int argc, char **argv, tuning *t) {
         {'b', "budget", "TIME", axis_parse_seconds, &a->budget, "for all together: 60s (default), 5m, 1h"},
         {0, "quick", NULL, cli_flag, &t->quick, "ten seconds, if there is no --budget"},
         {0, "again", NULL, cli_flag, &t->again, "also what the file has already"},
-        {'O', "output", "FILE", cli_file, &t->path, "the file of wisdom (default: the user's)"},
+        {'O', "output", "FILE", cli_file, &t->path, "the file of wisdom (default: DPR_WISDOM, or the user's)"},
         {'q', "quiet", NULL, cli_flag, &a->quiet, "no live line and no notes"},
         cli_help_option,
         {0}};
