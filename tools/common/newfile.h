@@ -13,8 +13,8 @@ typedef struct newfile {
 } newfile;
 
 /* Opens a file for writing, next to its place: with a name that no file had, because that could be one that is read,
- * and with the owner and the permissions of an older one. A device or a pipe is opened itself, and so is an older file whose folder
- * takes no new file, or no longer name. The caller closes it. NULL with errno if that fails. */
+ * and with the owner and the permissions of an older one. A device or a pipe is opened itself, and so is an older file
+ * whose folder takes no new file, or no longer name. The caller closes it. NULL with errno if that fails. */
 FILE *newfile_open(newfile *file);
 
 /* Puts a file that is written in its place, or copies it there if that is the only way. 0, or -1 with errno. */
