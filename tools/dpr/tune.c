@@ -20,11 +20,10 @@ static const cli_help help = {
     "  dpr tune -o all -t all -b 1h                 everything\n"
     "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
     NULL,
-    "Cases of which the file has all times are not measured again, unless --again is given. So a tuning that was "
-    "interrupted\n"
-    "or ran out of time goes on where it stopped. Of each kind of call (graphs before blocking calls), every fourth\n"
-    "size of all operations and types comes first, then the sizes between them. Times that were measured on another\n"
-    "machine, or with another driver, stay in the file and are not used.\n"
+    "Cases of which the file has all times are not measured again, unless --again is given. So a tuning that was\n"
+    "interrupted or ran out of time goes on where it stopped. Of each kind of call (graphs before blocking calls),\n"
+    "every fourth size of all operations and types comes first, then the sizes between them. Times that were\n"
+    "measured on another machine, or with another driver, stay in the file and are not used.\n"
     "\n"
     "Calls of one operation on one array are tuned. Segments, axes, runs of equal keys and several operations in\n"
     "one pass are not: the planner predicts their times.\n"
