@@ -73,8 +73,8 @@ static int is_control(const dpr_log_line *line, size_t i) {
     return byte < ' ' || byte == 0x7f || (byte >= 0x80 && byte < 0xa0 && (before < 0x80 || before == 0xc2));
 }
 
-/* Writes without the signal that ends programs whose pipe has no reader any more. Nothing can be done if the file takes
- * less, as on a full disk. */
+/* Writes, and takes back the SIGPIPE that a pipe without a reader raises, because it would end the program. One that
+ * was pending before stays. Other errors are ignored: a log cannot report them. */
 static void write_quietly(int to, const char *text, size_t size) {
     static const struct timespec at_once = {0, 0};
     sigset_t broken_pipe, blocked, pending;

@@ -3,8 +3,8 @@
  * A strategy is one const dpr_strategy at the bottom of its own file, named dpr_<family>_<name>, and one line of
  * host/plan/strategies.def. It sees core/ only. `probe`, `cost` and `limits` are pure: the same arguments give the same
  * answer, nothing is allocated or launched, and the hardware is not asked. `launch` neither allocates nor synchronises,
- * with exceptions: a CPU strategy is done when it returns, cpu.threads starts its pool of threads if there is none, and
- * along axes it takes memory for what its threads add up. */
+ * with three exceptions: a CPU strategy is done when it returns; cpu.threads starts its pool of threads if there is
+ * none; and it allocates accumulators for a reduction along axes whose results are divided among threads. */
 #ifndef DPR_CORE_STRATEGY_H
 #define DPR_CORE_STRATEGY_H
 

@@ -377,8 +377,8 @@ static int is_pending(int number) {
     return sigpending(&pending) == 0 && sigismember(&pending, number) == 1;
 }
 
-/* Reduces, with a log that goes to a pipe, before and after the pipe's reader ends. Such a signal of the program's own
- * stays. */
+/* Reduces, with a log that goes to a pipe, before and after the pipe's reader ends. A SIGPIPE that the program itself
+ * has pending stays pending. */
 static const char *pipe_path;
 static int reduce_beyond_a_reader(void) {
     sigset_t broken_pipe;

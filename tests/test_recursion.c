@@ -696,6 +696,34 @@ TEST(Recursion, runs_in_forked_processes) {
     end(&s);
 }
 
+static void fork_once(void *user, const dpr_recursion_event *event) {
+    pid_t *child = user;
+    (void)event;
+    if (*child < 0)
+        *child = fork();
+}
+
+/* The child ends the run that forked, and then does another, of fewer roots. */
+TEST(Recursion, a_run_that_forks) {
+    scene s = begin("serial");
+    const uint64_t roots[] = {100000, 1, 2, 3};
+    uint64_t results[] = {0, 0, 0, 0};
+    pid_t child = -1;
+    int status = -1;
+    s.options.trace = fork_once;
+    s.options.trace_user = &child;
+    EXPECT_STATUS(DPR_OK, chain_run(s.ctx, roots, LENGTH(roots), NULL, results, &s.options, NULL, NULL));
+    EXPECT_TRUE(results[0] == 100001 && results[3] == 4);
+    if (child == 0) {
+        s.options.trace = NULL;
+        (void)alarm(60);
+        _exit(chain_run(s.ctx, roots, 1, NULL, results, &s.options, NULL, NULL) == DPR_OK ? 0 : 1);
+    }
+    ASSERT_TRUE(child > 0 && waitpid(child, &status, 0) == child);
+    EXPECT_EQ_I64(0, status);
+    end(&s);
+}
+
 /* ---- All at once ---- */
 
 TEST(Recursion, threads_at_once) {

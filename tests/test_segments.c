@@ -27,10 +27,12 @@ static int is_index(dpr_op op) {
 
 /* ---- One segment after another ---- */
 
-/* Whether the segment's sum, product or variance is formed in F64 and rounded once, in an order of its own. */
+/* Whether the segment's sum, product, mean or variance is formed in F64 and rounded once, in an order of its own. */
 static int is_formed_apart(const scene *s, size_t n) {
-    const int is_variance = s->op == DPR_VAR && n <= SHORT;
-    return is_variance || (n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD));
+    const int is_mean = s->op == DPR_MEAN && s->options.nan == DPR_NAN_PROPAGATE;
+    if (s->op == DPR_VAR)
+        return n <= SHORT;
+    return n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD || is_mean);
 }
 
 /* The strategy whose partial result for the segment alone is the same: a plain loop runs short segments, and

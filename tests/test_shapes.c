@@ -129,7 +129,7 @@ SHAPE_TEST(strides_beyond_the_address_space_are_refused) {
     }
 }
 
-SHAPE_TEST(numbers_that_are_not_aligned_are_refused) {
+SHAPE_TEST(misaligned_extents_and_strides_are_refused) {
     static const uint64_t extents[] = {2, 3, 4};
     static const int64_t strides[] = {3, 1, 1};
     dpr_plan *plan = NULL;

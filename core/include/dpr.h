@@ -1037,7 +1037,7 @@ typedef struct dpr_recursion_options {
                              at most 2^23, but at least twice as many as roots; far fewer if similar runs had at most
                              2048 tasks. For `cpu` 2^22. Full stacks of lanes take up to 256 MiB more */
     int threads;          /**< threads of engine `cpu`, at most 1024. 0: as many as cpu.threads has. While another
-                             call of the process uses the threads, the run has the calling thread alone */
+                             call of the process uses them, the run has only the calling thread */
     int max_pending;      /**< at most this many launches by kernels are pending at a time. 0: as many as the device's
                                pool of pending launches has places. DPR_NO_LAUNCHES: none; engine `naive` then solves
                                each root in one thread, and for `level` and `graph` the host launches. The same applies
@@ -1047,7 +1047,7 @@ typedef struct dpr_recursion_options {
     void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of
                                work, after a run that has succeeded, in the calling thread, in no order. At most 65536
                                spans of a run on the GPU are kept. Runs are somewhat slower with it, and the
-                               choice of an engine for later calls does not go by them */
+                               choice of an engine for later calls ignores them */
     void *trace_user;                                                  /**< the first argument of trace() */
     double max_seconds; /**< a run that takes longer than this many seconds ends with DPR_ERR_LIMIT. The time counts
                            from the call; on the GPU, from the run's first kernel, and with a limit the call first waits

@@ -38,9 +38,11 @@
  *
  * What a policy has:
  * - task, result: types of plain data (trivially copyable and constructible, and assignable), aligned to at most 16
- *   bytes, with at most 1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory. On an
- *   H100, most_children + 2 times the larger of them and 16 bytes may be about 7000 bytes for `persistent`, and 1400
- * for other engines of the GPU, if the policy has no block-wide forms. Policies with larger ones run on the CPU.
+ *   bytes, with at most 1 MiB. Smaller ones are faster: a lane of the GPU keeps them in shared memory. It has room for
+ *   most_children + 3 tasks or results, of which the larger type counts, and 2 bytes for each child (8 if there may be
+ *   more than 254). On an H100 that is 7264 bytes for `persistent` and about 1400 for the other engines of the GPU;
+ *   policies with teams have more. If the library chooses and no engine of the GPU has room, the CPU runs the policy,
+ *   provided that it reaches the data (host_data); otherwise the run ends with DPR_ERR_STRATEGY_UNABLE.
  * - data, optional: the type of what all tasks share, for example the size of the problem and pointers to arrays. It is
  *   copied to the kernels, so it has at most 3072 bytes; its pointers must be valid where the engine runs. Without it,
  *   data is dpr::no_data.

@@ -177,7 +177,8 @@ static int is_able(const dpr_engine *engine, const dpr_recursion_call *call) {
     return engine->least_seconds && (!engine->nested || call->options.allow_nested) && !engine->refusal(call);
 }
 
-/* Whether engines of the CPU reach what the policy's data point to, which are the GPU's where there is one. */
+/* Whether engines of the CPU may follow the pointers in the policy's data. In a context of a GPU these may point to
+ * device memory, unless host_data says otherwise. */
 static int host_reaches_data(const dpr_recursion_call *call) {
     return !dpr_ctx_gpu(call->ctx) || !call->recursion->gpu || call->recursion->host_data;
 }
@@ -187,11 +188,14 @@ static int is_candidate(const dpr_engine *engine, const dpr_recursion_call *call
     return is_able(engine, call) && (engine->on_gpu || host_reaches_data(call));
 }
 
+/* The first engine that the library may choose. If there is none, the first one, whose refusal says why. */
 static const dpr_engine *first_candidate(const dpr_recursion_call *call) {
-    for (size_t i = 0; dpr_engines[i]; i++)
+    size_t i = 0;
+    do
         if (is_candidate(dpr_engines[i], call))
             return dpr_engines[i];
-    return NULL;
+    while (dpr_engines[++i]);
+    return dpr_engines[0];
 }
 
 /* Finds the engine of the GPU, or of the CPU, that should be the fastest for as many tasks as the roots cost, and at
@@ -232,15 +236,12 @@ static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
     return cpu && cpu_seconds < gpu_seconds ? cpu : gpu;
 }
 
-/* `cpu` can run every call whose data it reaches. Where no engine can, `persistent` says why. */
 static const dpr_engine *first(const dpr_recursion_call *call, const char **reason) {
     const dpr_engine *engine = first_by_cost(call);
     *reason = "it should be the fastest, by what the roots cost";
     if (engine)
         return engine;
     engine = first_candidate(call);
-    if (!engine)
-        engine = &dpr_engine_persistent;
     *reason = engine->on_gpu ? "the context has a GPU" : "the context has no GPU that can run it";
     return engine;
 }

@@ -29,10 +29,13 @@ enum { TOO_MANY = -1, TOO_LONG = -2, TOO_LARGE = -3 };
 static const uint64_t FEW_BYTES = UINT64_C(1) << 28;
 
 static _Atomic uint64_t bytes_of_all; /* of the frames of all runs */
+static atomic_uint forks;             /* between the first process and this one */
 
-/* A child process has no runs of its parent's other threads. */
+/* A child has only the thread that forked. What other threads' runs had is never freed there, so it must not count; nor
+ * do frames that the forking thread has, which goes on with its run. */
 static void forget_frames(void) {
     atomic_store(&bytes_of_all, 0);
+    atomic_fetch_add(&forks, 1);
 }
 
 /* Runs when the library is loaded, for the reason that host/cpu/cores.c gives. */
@@ -88,6 +91,7 @@ typedef struct crew {
     int threads;
     thread *thread;
     frame *roots;
+    unsigned forks;           /* as the run began */
     uint64_t room;            /* tasks in frames above which nothing is written out for others */
     _Atomic uint64_t waiting; /* tasks in frames */
     _Atomic uint64_t most;    /* of the frames of all runs; 0: nobody has looked */
@@ -148,8 +152,14 @@ static size_t frame_bytes(const crew *c, uint64_t count) {
     return count <= (SIZE_MAX - head) / slot ? head + count * slot : SIZE_MAX;
 }
 
+/* No longer counts bytes, unless the run began before a fork, which forgot them. */
+static void uncount(const crew *c, size_t bytes) {
+    if (c->forks == atomic_load(&forks))
+        atomic_fetch_sub(&bytes_of_all, bytes);
+}
+
 static void free_frame(const crew *c, frame *f) {
-    atomic_fetch_sub(&bytes_of_all, frame_bytes(c, f->seen.count));
+    uncount(c, frame_bytes(c, f->seen.count));
     free(f);
 }
 
@@ -178,7 +188,7 @@ static dpr_frame *make_frame(dpr_solver *solver, uint64_t count) {
     const int has_room = have_room(t->crew, atomic_fetch_add(&bytes_of_all, bytes) + bytes);
     frame *f = has_room && bytes < SIZE_MAX ? malloc(bytes) : NULL;
     if (!f) {
-        atomic_fetch_sub(&bytes_of_all, bytes);
+        uncount(t->crew, bytes);
         fail(t->crew, DPR_ERR_OUT_OF_MEMORY, has_room ? 0 : TOO_LARGE);
         return solver->stop;
     }
@@ -550,7 +560,7 @@ static dpr_status end(crew *c, dpr_recursion_report *report) {
 }
 
 static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recursion_report *report) {
-    crew c = {.call = call, .threads = threads};
+    crew c = {.call = call, .threads = threads, .forks = atomic_load(&forks)};
     c.room = call->options.arena_tasks ? call->options.arena_tasks : (uint64_t)1 << 22;
     c.thread = aligned_alloc(64, sizeof *c.thread * (size_t)threads);
     if (!c.thread)

@@ -189,8 +189,8 @@ static uint32_t default_arena(const dpr_job *j) {
 }
 
 /* A lane needs several chunks where recursions are deep. In a small arena few lanes have work: one for each task, or if
- * results are folded a warp, whose lanes share it. A run with an arena of the caller's size, which is not repeated if
- * there are more tasks than expected, has as many as without expectations. */
+ * results are folded a warp, whose lanes share it. If the caller sets the arena's size, the run is not repeated when it
+ * has more tasks than expected, so it gets as many chunks as a run of which nothing is expected. */
 static uint32_t count_chunks(const dpr_job *j, uint64_t lanes) {
     const uint32_t fitting = CHUNK_BYTES / j->args.chunk_bytes;
     if (dpr_job_is_small(j) && !j->call->options.arena_tasks)

@@ -151,10 +151,10 @@ static void give_back(dpr_ctx *ctx, const held *h) {
         dpr_device_free(device, h->keys);
 }
 
-/* Where one of the arrays is that are on a device. */
-static dpr_place find_device(const dpr_keyed *k) {
+/* The place of an array in device memory. The call runs on the GPU, so there is one. */
+static dpr_place place_on_device(const dpr_keyed *k) {
     const dpr_parts_array *array = k->parts.array;
-    while (array->place.device < 0)
+    while (array->place.memory != DPR_MEMORY_DEVICE)
         array++;
     return array->place;
 }
@@ -164,7 +164,7 @@ static dpr_status copy_keys(dpr_ctx *ctx, const dpr_keyed *k, held *h) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
     const dpr_stream stream = k->parts.request.stream;
     const size_t bytes = k->parts.request.count * key_bytes(k);
-    const dpr_status status = stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(find_device(k));
+    const dpr_status status = stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(place_on_device(k));
     return status == DPR_OK ? dpr_device_upload(device, k->keys, bytes, bytes, &h->keys) : status;
 }
 

@@ -8,7 +8,8 @@
 /* The opened device of a GPU context, which is constant while the context lives; NULL on the CPU. */
 dpr_device *dpr_ctx_gpu(const dpr_ctx *ctx);
 
-/* How many threads work for a call on the CPU, as when the context was made: looking anew would read files. */
+/* The threads of cpu.threads, as many as when the context was made: finding their number reads files of control groups.
+ */
 int dpr_ctx_threads(const dpr_ctx *ctx);
 
 /* Finds the choice for a key in the cache, or makes it. The choice lives as long as the context. Errors: those of

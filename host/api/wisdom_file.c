@@ -167,19 +167,19 @@ static void sync_folder(const char *path) {
     }
 }
 
-/* Gives a new file the owner and the permissions of the one that it replaces: root's times in a user's file stay the
- * user's. Only root may give files away. */
-static int resemble(int file, const char *path) {
+/* Gives a new file the owner and the permissions of the file at `path`, if there is one: a user's file stays the user's
+ * when root adds times. Others cannot change the owner, and keep their own. 0, or -1 with errno. */
+static int copy_owner_and_mode(int file, const char *path) {
     struct stat about;
     if (stat(path, &about) != 0)
         return 0;
-    if (fchown(file, about.st_uid, about.st_gid) != 0 && errno != EPERM)
-        return -1;
+    if (fchown(file, about.st_uid, about.st_gid) != 0)
+        errno = 0;
     return fchmod(file, about.st_mode & 0777);
 }
 
-/* Writes text to a new file next to `path`, which is locked, and gives it that name. What has the new file's name is
- * left from a writer that was killed. */
+/* Writes text to a new file next to `path`, which is locked, and gives it that name. A file of the new file's name is
+ * left from a writer that was killed, and is removed. */
 static dpr_status write_file(const char *path, const char *text, size_t size) {
     char aside[DPR_PATH_BYTES + 8];
     (void)snprintf(aside, sizeof aside, "%s.new", path);
@@ -187,7 +187,7 @@ static dpr_status write_file(const char *path, const char *text, size_t size) {
     const int file = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file < 0)
         return dpr_fail(DPR_ERR_FILE, "%s cannot be made: %s", aside, strerror(errno));
-    int failed = write_all(file, text, size) != 0 || resemble(file, path) != 0 || fsync(file) != 0;
+    int failed = write_all(file, text, size) != 0 || copy_owner_and_mode(file, path) != 0 || fsync(file) != 0;
     int error = errno;
     if (close(file) != 0 && !failed) {
         failed = 1;

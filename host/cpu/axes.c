@@ -288,6 +288,7 @@ static void fold_columns(const job *j, const tile *t, uint64_t first, uint64_t e
     for (uint64_t from = first; from < end; from += c.rows) {
         c.rows = end - from < MOST_STRETCH ? (size_t)(end - from) : MOST_STRETCH;
         c.first = (size_t)from;
+        c.folded = (size_t)(from - first) + c.rows;
         c.begins = from == first;
         c.ends = from + c.rows == end;
         need_offsets(j, from, c.rows, to);
@@ -322,6 +323,7 @@ static void fold_strips(const job *j, const tile *t, uint64_t first, uint64_t en
     for (uint64_t from = 0; from < strips; from += c.rows) {
         c.rows = strips - from < MOST_STRETCH ? (size_t)(strips - from) : MOST_STRETCH;
         c.first = (size_t)from;
+        c.folded = c.first + c.rows;
         c.begins = from == 0;
         c.ends = from + c.rows == strips;
         for (size_t i = 0; i < c.rows; i++)

@@ -9,14 +9,21 @@
  *
  * A piece is the elements that become one vector of accumulators. For SUM and PROD it has LANES elements, which are
  * converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are. So
- * sums of F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. */
+ * sums of F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. MEAN is a
+ * SUM that is divided where it is written: `op` is what is folded, and `to` what is written. */
 
+#include "means.h"
 #include "simd_lanes.h"
 
 /* ---- Pairs ------------------------------------------------------------------------------------------------------ */
 
 DPR_INLINE int is_arithmetic(dpr_op op) {
     return op == DPR_SUM || op == DPR_PROD;
+}
+
+/* What is folded for an operation. */
+DPR_INLINE dpr_op folded(dpr_op to) {
+    return to == DPR_MEAN ? DPR_SUM : to;
 }
 
 DPR_INLINE int is_index(dpr_op op) {
@@ -38,9 +45,11 @@ DPR_INLINE int has_more(dpr_op op, dpr_dtype dtype) {
 }
 
 /* The pairs that have loops here. Indices are as wide as elements. */
-DPR_INLINE int has_many(dpr_op op, dpr_dtype dtype) {
+DPR_INLINE int has_many(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
     if (dpr_acc_is_complex(dtype))
         return 0;
+    if (op == DPR_MEAN)
+        return dpr_sum_gives_mean(dpr_element_kind(dtype), dpr_element_size(dtype), nan);
     if (is_arithmetic(op))
         return 1;
     if (is_index(op))
@@ -175,14 +184,21 @@ DPR_INLINE vec results_of(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const
     return dtype == DPR_BOOL && !is_arithmetic(op) ? x.value & splat(1, 1) : x.value;
 }
 
+/* The means of as many elements as `counts` has, of which `x` are the sums. All NaNs have the same bits. */
+DPR_INLINE vec means_of(dpr_dtype dtype, vec x, vec counts) {
+    const vec_f8 sums = dpr_acc_is_integer(dtype) ? __builtin_convertvector((vec_s8)x, vec_f8) : (vec_f8)x;
+    const vec_f8 means = sums / __builtin_convertvector((vec_s8)counts, vec_f8);
+    return select((vec)(means != means), (vec)((vec_f8){0} + (double)NAN), (vec)means);
+}
+
 /* Writes the results in lanes of 64 bits. */
-DPR_INLINE void write_lanes(dpr_op op, dpr_dtype dtype, vec x, unsigned char *out) {
-    const dpr_dtype result = dpr_pair_result(op, dtype);
+DPR_INLINE void write_lanes(dpr_op to, dpr_dtype dtype, vec x, unsigned char *out) {
+    const dpr_dtype result = dpr_pair_result(to, dtype);
     const some_U8 u8 = __builtin_convertvector((vec_u8)x, some_U8);
     const some_U16 u16 = __builtin_convertvector((vec_u8)x, some_U16);
     const some_U32 u32 = __builtin_convertvector((vec_u8)x, some_U32);
     const half_f4 f32 = __builtin_convertvector((vec_f8)x, half_f4);
-    if (is_arithmetic(op) && result == DPR_F32)
+    if (is_arithmetic(folded(to)) && result == DPR_F32)
         memcpy(out, &f32, sizeof f32);
     else if (dpr_element_size(result) == 1)
         memcpy(out, &u8, sizeof u8);
@@ -195,12 +211,12 @@ DPR_INLINE void write_lanes(dpr_op op, dpr_dtype dtype, vec x, unsigned char *ou
 }
 
 /* Writes the results of a vector of accumulators, one behind the other. */
-DPR_INLINE void write_vector(dpr_op op, dpr_dtype dtype, vec x, unsigned char *out) {
-    const size_t size = acc_size(op, dtype), wide = dpr_element_size(dpr_pair_result(op, dtype));
+DPR_INLINE void write_vector(dpr_op to, dpr_dtype dtype, vec x, unsigned char *out) {
+    const size_t size = acc_size(folded(to), dtype), wide = dpr_element_size(dpr_pair_result(to, dtype));
     unsigned char bytes[VECTOR];
     if (size == 8 || wide == size) {
         if (size == 8)
-            write_lanes(op, dtype, x, out);
+            write_lanes(to, dtype, x, out);
         else
             memcpy(out, &x, sizeof x);
         return;
@@ -350,8 +366,9 @@ DPR_INLINE vec segment_results(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, 
     return index | equal(8, load((const unsigned char *)lengths), (vec){0});
 }
 
-DPR_INLINE void fold_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_segments *s) {
-    const size_t size = dpr_element_size(dtype), wide = dpr_element_size(dpr_pair_result(op, dtype));
+DPR_INLINE void fold_segments(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_many_segments *s) {
+    const dpr_op op = folded(to);
+    const size_t size = dpr_element_size(dtype), wide = dpr_element_size(dpr_pair_result(to, dtype));
     const size_t room = (DPR_MANY_LONGEST + VECTOR) * size,
                  reach = pieces_at_once(op, dtype) * segment_piece(op, dtype);
     const dpr_acc init = acc_of_init(op, dtype, nan, s->init);
@@ -371,9 +388,11 @@ DPR_INLINE void fold_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr
                 x[k].more = a.more;
             lengths[k] = n;
         }
-        const vec lanes = segment_results(op, dtype, nan, join_lanes(op, dtype, x), &init, lengths);
+        vec lanes = segment_results(op, dtype, nan, join_lanes(op, dtype, x), &init, lengths);
         unsigned char *out = s->out + i * wide;
-        write_lanes(op, dtype, lanes, some == LANES ? out : results);
+        if (to == DPR_MEAN)
+            lanes = means_of(dtype, lanes, load((const unsigned char *)lengths));
+        write_lanes(to, dtype, lanes, some == LANES ? out : results);
         if (some < LANES)
             memcpy(out, results, some * wide);
     }
@@ -440,15 +459,16 @@ DPR_INLINE void fold_rows(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_man
         take_rows(op, dtype, nan, at, (columns - piece) * size, rows, index, space);
 }
 
-/* Lane i of a vector of accumulators as an accumulator of acc.h. */
-DPR_INLINE dpr_acc acc_of_lane(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, size_t i) {
+/* Lane i of a vector of accumulators, which have `count` elements each, as an accumulator of acc.h. */
+DPR_INLINE dpr_acc acc_of_lane(dpr_op to, dpr_dtype dtype, dpr_nan nan, accs x, size_t i, size_t count) {
+    const dpr_op op = folded(to);
     const size_t size = acc_size(op, dtype);
     const dpr_dtype lane = size == 8 ? DPR_I64 : size == 4 ? DPR_I32 : size == 2 ? DPR_I16 : DPR_I8;
     unsigned char value[VECTOR], more[VECTOR];
     memcpy(value, &x.value, sizeof value);
     memcpy(more, &x.more, sizeof more);
     const uint64_t bits = dpr_element_load(lane, value + i * size).bits;
-    dpr_acc acc = dpr_acc_neutral(op, dtype);
+    dpr_acc acc = dpr_acc_neutral(to, dtype);
     acc.bits = op == DPR_ALL ? bits == 0 : op == DPR_ANY ? bits != 0 : bits;
     acc.rank = (int64_t)bits;
     if (is_index(op)) {
@@ -460,21 +480,31 @@ DPR_INLINE dpr_acc acc_of_lane(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, 
         acc.re = dpr_element_load(DPR_F64, value + i * 8).re;
     if (keeps_lost(op, dtype))
         acc.re_lost = dpr_element_load(DPR_F64, more + i * 8).re;
+    if (to == DPR_MEAN) {
+        acc.present = count;
+        acc.index = (int64_t)bits < 0 ? -1 : 0; /* the upper 64 bits of a sum of integers */
+    }
     return acc;
 }
 
 /* Merges the accumulators of columns `column` and following, except those before `from`, with c->accs. */
-DPR_INLINE void merge_accs(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c, accs x, size_t column,
+DPR_INLINE void merge_accs(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c, accs x, size_t column,
                            size_t from) {
-    for (size_t i = from - column; i < piece_of(op, dtype); i++) {
-        const dpr_acc acc = acc_of_lane(op, dtype, nan, x, i);
-        dpr_acc_combine(op, dtype, &c->accs[column + i], &acc);
+    for (size_t i = from - column; i < piece_of(folded(to), dtype); i++) {
+        const dpr_acc acc = acc_of_lane(to, dtype, nan, x, i, c->folded);
+        dpr_acc_combine(to, dtype, &c->accs[column + i], &acc);
     }
 }
 
-DPR_INLINE void fold_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c) {
+DPR_INLINE vec column_results(dpr_op to, dpr_dtype dtype, dpr_nan nan, accs x, const dpr_acc *init, size_t count) {
+    const vec results = results_of(folded(to), dtype, nan, x, init);
+    return to == DPR_MEAN ? means_of(dtype, results, splat(8, count)) : results;
+}
+
+DPR_INLINE void fold_columns(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c) {
+    const dpr_op op = folded(to);
     const size_t piece = piece_of(op, dtype), pieces = (c->columns + piece - 1) / piece;
-    const size_t wide = dpr_element_size(dpr_pair_result(op, dtype));
+    const size_t wide = dpr_element_size(dpr_pair_result(to, dtype));
     const dpr_acc init = acc_of_init(op, dtype, nan, c->init);
     const accs none = {neutral_accs(op, dtype), is_index(op) ? splat(acc_size(op, dtype), c->first) : (vec){0}};
     for (size_t i = 0; c->begins && i < pieces; i++)
@@ -488,19 +518,19 @@ DPR_INLINE void fold_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_
         const accs x = load_accs(op, dtype, c->space + i * accs_bytes(op, dtype));
         const size_t column = column_of(piece, c->columns, i);
         if (c->accs)
-            merge_accs(op, dtype, nan, c, x, column, i * piece);
+            merge_accs(to, dtype, nan, c, x, column, i * piece);
         else
-            write_vector(op, dtype, results_of(op, dtype, nan, x, &init), c->out + column * wide);
+            write_vector(to, dtype, column_results(to, dtype, nan, x, &init, c->folded), c->out + column * wide);
     }
 }
 
 /* ---- Tables ----------------------------------------------------------------------------------------------------- */
 
-#define DPR_HAS_MANY(OP, DTYPE) (DPR_PAIR_IS_VALID(OP, DTYPE) && has_many(DPR_##OP, DPR_##DTYPE))
+#define DPR_HAS_MANY(OP, DTYPE, NAN) (DPR_PAIR_IS_VALID(OP, DTYPE) && has_many(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN))
 
 #define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
     static int DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_many_segments *s, const dpr_many_columns *c) {                  \
-        if (!DPR_HAS_MANY(OP, DTYPE))                                                                                  \
+        if (!DPR_HAS_MANY(OP, DTYPE, NAN))                                                                             \
             return 0;                                                                                                  \
         if (s)                                                                                                         \
             fold_segments(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, s);                                                    \

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* Finds the runs of `count` keys, at least 1, of 1, 2, 4 or 8 bytes: their number, and where each begins; `count`
- * stands after the last. At most so many threads look for them. The caller frees what is returned; NULL if there is no
+ * stands after the last. Uses at most `threads` threads. The caller frees what is returned; NULL if there is no
  * memory for it. */
 int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, int threads, uint64_t *runs);
 

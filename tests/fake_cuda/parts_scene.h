@@ -7,7 +7,8 @@
 enum { COUNT = 5000, SEGMENTS = 4, MOST_CALLS = 200 };
 
 extern const int32_t parts_offsets[SEGMENTS + 1];
-extern const int64_t parts_known[SEGMENTS], parts_canaries[SEGMENTS];
+extern const int64_t parts_known[SEGMENTS];    /* sums of the segments */
+extern const int64_t parts_canaries[SEGMENTS]; /* results before a run */
 
 typedef struct parts_scene {
     dpr_ctx *ctx;
@@ -20,7 +21,8 @@ typedef struct parts_scene {
 void parts_open(void *state);
 void parts_close(void *state);
 
-/* Makes call after call of CUDA fail. `run_once` runs once and returns its status; the results should be `expected`. */
+/* Lets each CUDA call of `run_once` fail in turn. A failed run leaves the results as they were, and the next run gives
+ * `expected`. in_stream: results go to s->out, otherwise to pageable memory. */
 void parts_fail_every_call(parts_scene *s, dpr_status (*run_once)(const parts_scene *, int64_t *),
                            const int64_t *expected, int in_stream);
 

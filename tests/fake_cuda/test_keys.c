@@ -361,7 +361,7 @@ KEYS_TEST(runs_are_counted_without_elements) {
     }
 }
 
-/* Keys that a stream is still to write are read after that. */
+/* Keys are read after the stream's earlier work has written them. */
 KEYS_TEST(keys_are_read_after_the_work_in_the_stream) {
     const parts_scene *s = fixture;
     const size_t bytes = COUNT * sizeof(int32_t);

@@ -701,7 +701,7 @@ RECURSION_TEST(a_policy_for_another_architecture_runs_on_the_cpu) {
 }
 
 /* Where no engine of the GPU can run a policy, the CPU does if that reaches the data. */
-RECURSION_TEST(a_policy_with_too_large_tasks) {
+RECURSION_TEST(tasks_too_large_for_the_gpu_need_data_that_the_host_reaches) {
     static const dpr_recursion_kernels large = {.slot_bytes = 1 << 20, .most_lanes = DPR_MOST_LANES};
     static const dpr_recursion of_the_gpu = RECURSION(&large, 0, NULL), of_both = RECURSION(&large, 1, NULL);
     fixture->options.engine = NULL;

@@ -10,8 +10,9 @@ import tempfile
 import unittest
 import unittest.mock
 
-for number in (signal.SIGHUP, signal.SIGINT):  # children would ignore them, too, where nohup or a shell's & has started the tests
-    signal.signal(number, signal.SIG_DFL)
+for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
+    if signal.getsignal(number) == signal.SIG_IGN:  # as nohup and a shell's & have it; children would ignore them, too
+        signal.signal(number, handler)
 
 DPR = os.environ["DPR_COMMAND"]
 SOURCE = os.environ["DPR_SOURCE"]

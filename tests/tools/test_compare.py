@@ -149,8 +149,8 @@ class Verdicts(CompareTest):
         self.assertEqual((report["rows"][2]["old_choice"], report["rows"][2]["new_choice"]), ("a", "b"))
         self.assertEqual(len(self.compare(old, old)["rows"]), 2)
 
-    def test_a_choice_that_changed_is_no_row_that_lacks(self):
-        """With -s another strategy, the choice alone is in both."""
+    def test_a_changed_choice_is_no_missing_row(self):
+        """With -s, the old choice may not be measured again."""
         old = document(row("a", chosen=False), row("b", 200, chosen=True), row("d"))
         new = document(row("a", chosen=False), row("c", chosen=True), row("d"))
         self.assertEqual([(r["strategy"], r["verdict"]) for r in self.compare(old, new)["rows"]],
@@ -158,7 +158,7 @@ class Verdicts(CompareTest):
         self.lacks(r".*new\.json lacks 1 of 3 rows", old, document(row("a", chosen=False), row("c", chosen=True)))
         self.lacks(r".*new\.json lacks 2 of 3 rows", old, document(row("a")))
 
-    def test_a_report_that_is_not_written_says_nothing(self):
+    def test_a_report_that_cannot_be_written_ends_with_2(self):
         path = self.write("same.json", document(row()))
         for args in ((), ("-O", "/dev/full")):
             with open("/dev/full", "wb") as full:
@@ -364,7 +364,7 @@ class Refused(CompareTest):
         self.assertRegex(text, r"Only in NEW:\nstrategy +recursion\ncpu +nqueens\n")
         self.assertNotIn("Warning", text)
 
-    def test_recursions_that_are_asked_for_in_several_ways(self):
+    def test_recursions_with_other_options_are_other_rows(self):
         def of(us, **more):
             times = {key: us for key in ("median_us", "low_us", "high_us")}
             return {"benchmark": "dpr recurse", "recursion": "select", **more,

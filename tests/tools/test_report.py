@@ -229,7 +229,7 @@ class Results(Report):
         self.assertTrue({"sizes", "shapes", "recursions"} <= page.ids)
 
 
-    def test_recursions_that_are_asked_for_in_several_ways(self):
+    def test_recursions_with_other_options_are_other_rows(self):
         """Each is a row of its own."""
         engines = [{"engine": "cpu", "right": True, "seconds": 1}]
         documents = [{"benchmark": "dpr recurse", "recursion": "x", "size": 9, "engines": engines, **way}

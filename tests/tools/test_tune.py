@@ -121,7 +121,7 @@ class Tune(ToolTest):
             os.remove(self.path)
 
     def test_a_tuning_that_ignores_signals(self):
-        """As nohup and a shell's & have it."""
+        """Those that nohup or a shell's & ignores stay ignored."""
         for number in (signal.SIGHUP, signal.SIGINT):
             self.interrupted(number, 0, "4s", preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
 
@@ -236,7 +236,7 @@ class Tune(ToolTest):
     def test_words_that_make_no_sense(self):
         for wanted, *args in (("--budget: ", "-b", "0"), ("--op: 'summ' is none of ", "-o", "summ"),
                               ("--device: ", "-d", "gpu"), ("--count: 0 elements take no time", "-n", "1024,0"),
-                              ("--op: 'sum+var' is a set", "-o", "max,sum+var"), ("has a meaning for a type", "-o", "min", "-t", "c64"), ("the operand 'x' makes no sense", "x")):
+                              ("--op: 'sum+var' has several operations", "-o", "max,sum+var"), ("none of these operations exists", "-o", "min", "-t", "c64"), ("the operand 'x' makes no sense", "x")):
             self.bad(wanted, "tune", *args, expect=2, env=self.env)
 
 

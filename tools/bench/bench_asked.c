@@ -302,7 +302,8 @@ void asked_catch_signals(bench_asked *a) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction before;
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN) /* as nohup and `&` have it */
+        if (sigaction(signals[i], NULL, &before) == 0
+            && before.sa_handler != SIG_IGN) /* by nohup, or by `&` in a shell */
             sigaction(signals[i], &action, NULL);
     }
     a->stop = &caught;

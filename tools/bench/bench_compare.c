@@ -396,8 +396,9 @@ static int is_idle(const compare_pair *p) {
     return (old || new) && (!old || !new || strcmp(old, new) == 0);
 }
 
-/* Whether the strategy was the planner's choice in OLD, and so is known by the choice in NEW. */
-static int is_choice_of_both(const compare_results *r, const compare_row *old) {
+/* Whether the row of OLD was the planner's choice, and NEW has a choice for this case, which is compared with it. The
+ * row of a choice follows that of its strategy. */
+static int is_compared_as_choice(const compare_results *r, const compare_row *old) {
     const compare_row *next = old + 1;
     return next < r->old->rows + r->old->count && next->choice && find(r->new, next);
 }
@@ -405,7 +406,8 @@ static int is_choice_of_both(const compare_results *r, const compare_row *old) {
 /* Compares the pair and counts it. *logs is the sum of the logarithms of ratios. */
 static void count_pair(compare_results *r, compare_pair *p, double *logs) {
     if (!p->old || !p->new) {
-        r->only_old += !p->new && !is_choice_of_both(r, p->old);
+        r->only_old += !p->new;
+        r->lacking += !p->new && !is_compared_as_choice(r, p->old);
         r->only_new += !p->old;
         if (compare_has_verdict(p)) {
             p->ratio = (compare_ratio){.verdict = COMPARE_FAILED, .why = "only in NEW, and failed or wrong there"};
@@ -491,12 +493,12 @@ const char *compare_lacks(const compare_results *r, char why[COMPARE_WHY]) {
     size_t all = 0;
     for (size_t v = 0; v < COMPARE_VERDICTS; v++)
         all += r->verdicts[v];
-    if (r->both == 0)
+    if (all == 0)
         snprintf(why, COMPARE_WHY, "no row of %.200s is in %.200s", r->new->name, r->old->name);
     else if (compare_is_interrupted(r->new))
         snprintf(why, COMPARE_WHY, "%.400s was interrupted", r->new->name);
-    else if (r->only_old > 0)
-        snprintf(why, COMPARE_WHY, "%.400s lacks %zu of %zu rows", r->new->name, r->only_old, r->old->in_file);
+    else if (r->lacking > 0)
+        snprintf(why, COMPARE_WHY, "%.400s lacks %zu of %zu rows", r->new->name, r->lacking, r->old->in_file);
     else if (2 * unsure > all)
         snprintf(why, COMPARE_WHY, "%zu of %zu rows are unsure", unsure, all);
     else

@@ -115,6 +115,7 @@ typedef struct compare_results {
     size_t count;
     size_t verdicts[COMPARE_VERDICTS]; /* how many have each */
     size_t both, only_old, only_new;   /* rows of the files. Choices that differ are pairs that are in no file */
+    size_t lacking;                    /* rows that OLD alone has, and that are not compared as the planner's choice */
     size_t timed;                      /* pairs with a ratio */
     double mean;                       /* geometric mean of their ratios; 0 if there is none */
     const compare_pair *worst;         /* the greatest ratio; NULL if there is none */

@@ -12,12 +12,14 @@ typedef struct newfile {
     char aside[PATH_MAX + 32]; /* "": no file is there */
 } newfile;
 
-/* Opens a file for writing, next to its place: with a name that no file had, because that could be one that is read,
- * and with the owner and the permissions of an older one. A device or a pipe is opened itself, and so is an older file
- * whose folder takes no new file, or no longer name. The caller closes it. NULL with errno if that fails. */
+/* Opens a new file for writing, next to its place. No file had its name, so nothing that is read is overwritten. It
+ * gets the permissions of an older file, and its owner if root writes it. A device or a pipe is opened itself, and so
+ * is an older file whose folder takes no new file, or no longer name. The caller closes it. NULL with errno if that
+ * fails. */
 FILE *newfile_open(newfile *file);
 
-/* Puts a file that is written in its place, or copies it there if that is the only way. 0, or -1 with errno. */
+/* Moves a file that is written to its place, or copies it there if it cannot be moved. If the copy fails, the older
+ * file is lost, and the new one stays aside, which a note names. 0, or -1 with errno. */
 int newfile_put(newfile *file);
 
 /* Removes what was not put in its place. */

@@ -20,10 +20,10 @@ static const cli_help help = {
     "  dpr tune -o all -t all -b 1h                 everything\n"
     "  dpr tune -d cpu -O wisdom && DPR_WISDOM=wisdom dpr plan -d cpu -n 2^20\n",
     NULL,
-    "Cases of which the file has all times are not measured again, unless --again is given. So a tuning that was\n"
-    "interrupted or ran out of time goes on where it stopped. Of each kind of call (graphs before blocking calls),\n"
-    "every fourth size of all operations and types comes first, then the sizes between them. Times that were\n"
-    "measured on another machine, or with another driver, stay in the file and are not used.\n"
+    "A case is not measured again if the file has the times of all its strategies, unless --again is given. So a\n"
+    "tuning that was interrupted or ran out of time goes on where it stopped. For each kind of call (graphs before\n"
+    "blocking calls), every fourth size of all operations and types comes first, then the sizes between them. Times\n"
+    "that were measured on another machine, or with another driver, stay in the file and are not used.\n"
     "\n"
     "Calls of one operation on one array are tuned. Segments, axes, runs of equal keys and several operations in\n"
     "one pass are not: the planner predicts their times.\n"
@@ -107,7 +107,7 @@ static int check_memory(const tuning *t) {
     return is_a_gpus && !has_gpu(t) ? walk_refuse_memory(a) : CLI_OK;
 }
 
-/* Whether there is something to tune. CLI_OK, or CLI_USAGE after a message. */
+/* Checks --count, --op and --dtype. CLI_OK, or CLI_USAGE after a message. */
 static int check_problems(const bench_asked *a) {
     int pairs = 0;
     for (int i = 0; i < a->counts.n; i++)
@@ -116,12 +116,12 @@ static int check_problems(const bench_asked *a) {
     for (int i = 0; i < a->ops.n; i++) {
         char text[OPS_TEXT];
         if (a->ops.at[i].n > 1)
-            return cli_usage("--op: '%s' is a set, and times of single operations are kept",
+            return cli_usage("--op: '%s' has several operations in one pass; only single operations are tuned",
                              ops_name(&a->ops.at[i], text));
         for (size_t dtype = 0; dtype < dpr_dtype_count(); dtype++)
             pairs += axis_has(a->dtypes, dtype) && dpr_supported(a->ops.at[i].at[0], dpr_dtype_at(dtype));
     }
-    return pairs ? CLI_OK : cli_usage("no operation that is asked for has a meaning for a type that is");
+    return pairs ? CLI_OK : cli_usage("--op and --dtype: none of these operations exists for any of these types");
 }
 
 /* Defaults take the place of what is not asked for. */

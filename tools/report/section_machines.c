@@ -17,8 +17,8 @@ static size_t count_rows(const results *r, size_t i, size_t end) {
     return n;
 }
 
-/* Says how the documents i .. end-1 ended: as the first of them that ended early, with the cases that were left out, or
- * "complete". */
+/* Says how documents i to end-1 ended: the reason of the first that ended early; otherwise how many cases they left
+ * out, which is written to `text`; otherwise "complete". */
 static const char *state_of(const results *r, size_t i, size_t end, char text[STATE]) {
     int left_out = 0;
     for (; i < end; i++) {

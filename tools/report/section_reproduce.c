@@ -211,7 +211,8 @@ static int is_of_cpu(const result *one) {
     return strcmp(kind, "cpu") == 0;
 }
 
-/* An option that takes a number or a word, which is a member of the document. */
+/* Writes an option with the document's member `key`, a number or a word. A word that is not plain is left out, and the
+ * command is marked incomplete. */
 static void put_member(command *c, const char *option, const char *key) {
     const double number = json_number(c->one->document, key);
     const char *word = json_text(c->one->document, key);
