@@ -185,7 +185,7 @@ static dpr_status enqueue(const trials *t, int number) {
     run.limits.launch_seconds = 0;
     run.report = &t->reports[number];
     run.report_size = sizeof t->reports[number];
-    run.sms = (int)t->caps.gpu.sm_count;
+    run.sms = dpr_device_residence(t->device).sms; /* of its own stream; the caller's may have fewer */
     run.is_apart = 1;
     return dpr_device_run(t->device, kinds[kind].form, &run, &(dpr_misfit){0});
 }

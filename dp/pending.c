@@ -18,6 +18,16 @@ static struct {
     limit of[MOST_HOMES];
 } limits = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* In a child, which cannot use the driver, another thread of the parent may have had the lock. */
+static void unlock_in_child(void) {
+    (void)pthread_mutex_init(&limits.lock, NULL);
+}
+
+/* Runs when the library is loaded, for the reason that host/cpu/cores.c gives. */
+__attribute__((constructor(101))) static void watch_forks(void) {
+    (void)pthread_atfork(NULL, NULL, unlock_in_child);
+}
+
 /* Returns the CUDA context's entry, or a free one, or NULL if there is neither. The lock is held. */
 static limit *limit_of(const dpr_home *home) {
     limit *free_one = NULL;

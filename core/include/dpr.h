@@ -490,9 +490,9 @@ typedef struct dpr_options {
     dpr_mode mode;
     dpr_nan nan;
     const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
-                          though it were one more element at the end; SUMSQ and NORM1 add it as it is, and MINMAX takes
-                          two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR. Read
-                          during the call */
+                          though it were one more element at the end; SUMSQ, NORM1 and COUNT add it as it is, and MINMAX
+                          takes  two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR.
+                          Read  during the call */
     dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
                           dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_by_key() and
                           dpr_reduce_axes()); NULL: the order is that
@@ -1043,7 +1043,7 @@ typedef struct dpr_recursion_options {
                                each root in one thread, and for `level` and `graph` the host launches. The same applies
                                while cudaLimitStackSize is lower than when the code for nested launches was loaded */
     uint64_t cutoff; /**< of policies that have serial(): tasks whose cost() is at most this are solved by serial(),
-                          as one task. 0: what the policy says. DPR_NO_CUTOFF: none are */
+                          as one task. 0: what the policy says. DPR_NO_CUTOFF, 2^64 - 1: none are */
     void (*trace)(void *trace_user, const dpr_recursion_event *event); /**< NULL, or called once for each span of
                                work, after a run that has succeeded, in the calling thread, in no order. At most 65536
                                spans of a run on the GPU are kept. Runs are somewhat slower with it, and the

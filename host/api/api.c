@@ -178,7 +178,8 @@ static dpr_status prepare_blocking(dpr_ctx *ctx, call *c, const dpr_choice **cho
 /* Waits for the default stream of the GPU in whose context `in` was pinned, if the call runs on another GPU: the call's
  * stream does not wait for work there. */
 static dpr_status wait_before_gpu(const dpr_ctx *ctx, const call *c) {
-    const int elsewhere = c->in_place.memory == DPR_MEMORY_PINNED && c->in_place.device != dpr_ctx_device(ctx);
+    const int device = c->in_place.device; /* below 0: pinned for no device */
+    const int elsewhere = c->in_place.memory == DPR_MEMORY_PINNED && device >= 0 && device != dpr_ctx_device(ctx);
     return elsewhere && !c->request.stream ? dpr_device_wait(c->in_place) : DPR_OK;
 }
 

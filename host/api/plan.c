@@ -132,6 +132,8 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
     if (run.device_count && *run.device_count < run.count)
         run.count = (size_t)*run.device_count;
     run.device_count = NULL;
+    if (run.launch_report)
+        memset(run.launch_report, 0, run.report_size);
     dpr_segment_list segments = plan->shape.segments;
     if (segments.device_count) {
         dpr_shape_take_number(&segments);
@@ -140,8 +142,6 @@ static dpr_status run_plan(const dpr_plan *plan, const void *in, void *const *ou
             return DPR_OK;
     }
     dpr_start_on_cpu(plan->step->strategy, &run);
-    if (run.launch_report)
-        memset(run.launch_report, 0, run.report_size);
     return DPR_OK;
 }
 

@@ -61,11 +61,10 @@ struct dpr_pool {
     dpr_pool *abandoned; /* the parent's pool, in a child process */
     int seats;           /* number of threads that it was made for */
     int workers;         /* number of threads that exist: fewer if some could not be created */
-    int spins;
 
-    /* The job, which the caller writes while no part is left to take. Late workers may read `threads` and `caller_seat`
-     * of another job. That does no harm, because they find no parts of their own job. */
-    _Atomic int threads, caller_seat;
+    /* The job, which the caller writes while no part is left to take. Late workers may read `threads`, `caller_seat`
+     * and `spins` of another job. That does no harm, because they find no parts of their own job. */
+    _Atomic int threads, caller_seat, spins;
     dpr_pool_task task;
     void *user;
 };
@@ -114,7 +113,7 @@ static uint32_t await_job(dpr_pool *pool, uint32_t last, int spins) {
 
 static void await_parts(dpr_pool *pool) {
     uint32_t undone = atomic_load(&pool->finish.undone);
-    for (int i = 0; i < pool->spins && undone != 0; i++)
+    for (int i = 0, spins = atomic_load(&pool->spins); i < spins && undone != 0; i++)
         undone = spin_while(&pool->finish.undone, undone, 1);
     if (undone == 0)
         return;
@@ -160,12 +159,23 @@ static int core_of(const dpr_pool *pool, int seat_number) {
     return (int)((int64_t)seat_number * dpr_cores_count() / pool->seats);
 }
 
+/* The seat of thread i of a job. The threads of a job may be fewer than seats, and sit on all cores, too. */
+static int seat_of(const dpr_pool *pool, int threads, int i) {
+    return (int)((int64_t)i * pool->seats / threads);
+}
+
+/* Whether a job with so many threads has one in the seat. */
+static int is_wanted(const dpr_pool *pool, int threads, int seat_number) {
+    const int i = (int)(((int64_t)seat_number * threads + pool->seats - 1) / pool->seats);
+    return i < threads && seat_of(pool, threads, i) == seat_number;
+}
+
 static void *worker_main(void *argument) {
     worker *self = argument;
     dpr_pool *pool = self->pool;
     char name[16];
     uint32_t job = 0;
-    int spins = pool->spins;
+    int spins = pool->seats <= dpr_cores_count() ? SPINS : 0;
     atomic_store(&self->id, gettid());
     dpr_cores_pin(core_of(pool, self->seat));
     (void)snprintf(name, sizeof name, "dpr-%d", self->seat);
@@ -175,28 +185,31 @@ static void *worker_main(void *argument) {
         if (atomic_load(&pool->start.stopping))
             return NULL;
         /* The caller is on this core, or the job has fewer threads: sleep at once. */
-        int unwanted = self->seat == atomic_load(&pool->caller_seat) || self->seat >= atomic_load(&pool->threads);
-        spins = unwanted ? 0 : pool->spins;
+        const int unwanted =
+            self->seat == atomic_load(&pool->caller_seat) || !is_wanted(pool, atomic_load(&pool->threads), self->seat);
+        spins = unwanted ? 0 : atomic_load(&pool->spins);
         if (!unwanted)
             work(pool, self->seat, job);
     }
 }
 
 const dpr_pool_cell *dpr_pool_run(dpr_pool *pool, int threads, int parts, dpr_pool_task task, void *user) {
-    int here = dpr_cores_here(), caller_seat = threads - 1;
+    int here = dpr_cores_here(), caller_seat = seat_of(pool, threads, threads - 1);
     uint32_t job = atomic_load(&pool->start.job) + 1;
     for (int i = 0; i < threads; i++)
-        if (core_of(pool, i) == here) {
-            caller_seat = i;
+        if (core_of(pool, seat_of(pool, threads, i)) == here) {
+            caller_seat = seat_of(pool, threads, i);
             break;
         }
     pool->task = task;
     pool->user = user;
     atomic_store(&pool->threads, threads);
     atomic_store(&pool->caller_seat, caller_seat);
+    atomic_store(&pool->spins, threads <= dpr_cores_count() ? SPINS : 0);
     atomic_store(&pool->finish.undone, (uint32_t)parts);
     for (int i = 0; i < threads; i++)
-        atomic_store(&pool->seat[i].parts, pack(job, i * parts / threads, (i + 1) * parts / threads));
+        atomic_store(&pool->seat[seat_of(pool, threads, i)].parts,
+                     pack(job, i * parts / threads, (i + 1) * parts / threads));
     atomic_store(&pool->start.job, job);
     if (atomic_load(&pool->start.sleepers) > 0)
         futex_wake(&pool->start.job, INT_MAX);
@@ -223,7 +236,6 @@ static dpr_pool *allocate_pool(int seats) {
         return NULL;
     memset(pool, 0, sizeof *pool);
     pool->seats = seats;
-    pool->spins = seats <= dpr_cores_count() ? SPINS : 0;
     pool->seat = aligned_alloc(_Alignof(seat), n * sizeof(seat));
     pool->cells = aligned_alloc(_Alignof(dpr_pool_cell), n * DPR_POOL_PARTS_PER_THREAD * sizeof(dpr_pool_cell));
     pool->worker = calloc(n, sizeof(worker));

@@ -59,10 +59,12 @@ cudaError_t dpr_mail_create(dpr_mail **out) {
 void dpr_mail_destroy(dpr_mail *mail, int there) {
     if (!mail)
         return;
-    if (there && cudaFreeHost(mail->memory) != cudaSuccess)
-        (void)cudaGetLastError();
-    pthread_cond_destroy(&mail->returned);
-    pthread_mutex_destroy(&mail->lock);
+    if (there) {
+        if (cudaFreeHost(mail->memory) != cudaSuccess)
+            (void)cudaGetLastError();
+        pthread_cond_destroy(&mail->returned); /* in a forked child it would wait for threads of the parent */
+        pthread_mutex_destroy(&mail->lock);
+    }
     free(mail);
 }
 
@@ -90,8 +92,11 @@ static dpr_mailbox *take(dpr_mail *mail, int waits) {
     pthread_mutex_lock(&mail->lock);
     if (mail->idle == 0)
         find_lost(mail);
-    while (waits && mail->idle == 0 && mail->lost_count < MAILBOXES)
+    while (waits && mail->idle == 0 && mail->lost_count < MAILBOXES) {
         pthread_cond_wait(&mail->returned, &mail->lock);
+        if (mail->idle == 0)
+            find_lost(mail);
+    }
     dpr_mailbox *box = mail->idle > 0 ? mail->stack[--mail->idle] : NULL;
     pthread_mutex_unlock(&mail->lock);
     return box;

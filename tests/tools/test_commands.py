@@ -309,6 +309,7 @@ class Usage(ToolTest):
                 ("plan: --axes takes a single array\n", "plan", "--axes", "all"),
                 ("plan: --axes: '4x5' does not say which dimensions are reduced", "plan", "--axes", "4x5"),
                 ("plan: 'Nx300:1' has no array of so few elements\n", "plan", "--axes", "Nx300:1", "-n", "10"),
+                ("plan: --count: '3x4:1' has no N\n", "plan", "--axes", "3x4:1", "-n", "12"),
                 ("plan: segments->count is 18446744073709551615, and", "plan", "--segments", "18446744073709551615"),
                 ("info: --capture and --json exclude", "info", "--capture", "--json"),
                 ("info: the operand 'x' makes no sense", "info", "x")):

@@ -70,6 +70,7 @@ class Segments(ToolTest):
     def test_json(self):
         found = json.loads(self.good("reduce", self.x, "--offsets", self.o, "--op", "mean", "--json"))["arrays"][0]
         self.assertEqual((found["segments"], found["count"], found["op"], len(found["results"])), (40, 500, "mean", 10))
+        self.assertEqual(found["more"], 30)
         for p, row in zip(self.parts, found["results"]):
             self.assertEqual(row["value"], sum(p) / len(p) if p else "nan")
 
@@ -157,10 +158,18 @@ class Segments(ToolTest):
                   ["strategy"] for file in (few, many)}
         self.assertEqual(len(chosen), 1, chosen)
 
+    def test_keys_have_no_place_next_to_a_device(self):
+        elements, keys, pipe = self.file("x.npy", npy("f32", [1, 2])), self.file("k.npy", npy("i32", [5, 5])), self.folder + "/pipe"
+        os.mkfifo(pipe)
+        for output in ("/dev/null", pipe):
+            self.bad("is no regular file, next to which the keys' file could be", "reduce", elements, "--by", keys, "-O", output, expect=2)
+        self.assertEqual([name for name in os.listdir(self.folder) if "keys" in name], [])
+        self.good("reduce", elements, "--axis", "0", "-O", "/dev/null")
+
     def test_no_keys(self):
         empty = self.file("empty.npy", npy("f64", []))
         found = json.loads(self.good("reduce", empty, "--by", self.file("none.npy", npy("i8", [])), "--json"))["arrays"][0]
-        self.assertEqual((found["runs"], found["results"]), (0, []))
+        self.assertEqual((found["runs"], found["results"], found["more"]), (0, [], 0))
 
     def test_axes(self):
         shape = (5, 4, 3)

@@ -203,6 +203,16 @@ class Values(ToolTest):
             along = self.bad("", "reduce", path, "--dtype", dtype, "--op", op, "--init", init, "--axis", "0", expect=2)
             self.assertEqual(along, err.replace(": " + path, ""))
 
+    def test_initial_value_and_several_operations(self):
+        """Nothing is done if one that is named takes none; `every` leaves such operations out, and those of other types."""
+        path = self.file("x.npy", npy("f64", [1, 2]))
+        for more in ((), ("--axis", "0")):
+            err = self.bad("--init: argmax takes no initial value", "reduce", path, "--op", "sum,argmax", "--init", "3", *more, expect=2)
+            self.assertNotIn("x.npy", err)
+            values = self.values(path, "--op", "every", "--init", "3", *more)
+            self.assertEqual(values[:4], ["6", "6", "1", "3"])
+            self.assertEqual(self.values(path, "--op", "every", "--init", "2.5", *more)[:4], ["5.5", "5", "1", "2.5"])
+
     def test_initial_value_in_windows(self):
         # What the initial value brings back into range, or cancels, is the same however the array is cut.
         for values, op, init, wanted in (([1e30, 1e30], "prod", "1e-30", "1e+30"), ([3e38, 3e38], "sum", "-3e38", "3e+38"),

@@ -46,10 +46,14 @@ static size_t result_values(const job *j) {
 
 /* ---- Making ----------------------------------------------------------------------------------------------------- */
 
+int jobs_takes_init(dpr_op op) {
+    return dpr_ops[DPR_ROW(op)].takes_init;
+}
+
 int jobs_parse_init(dpr_op op, dpr_dtype dtype, const char *text, value *init, char why[NPY_WHY]) {
     const dpr_dtype type = dpr_result_dtype(op, dtype);
     const size_t values = dpr_result_values(op);
-    if (!dpr_ops[DPR_ROW(op)].takes_init)
+    if (!jobs_takes_init(op))
         return npy_fail(why, "%s takes no initial value", dpr_op_name(op));
     if (values_parse(type, values, text, init) == 0)
         return 0;
@@ -81,10 +85,18 @@ static void job_make(job *j, const job_list *list, dpr_op op, const char *strate
         j->fold.init = &j->init;
 }
 
+int jobs_include(const asked *a, dpr_op op, dpr_dtype dtype) {
+    value init;
+    char why[NPY_WHY];
+    if (!a->every_op)
+        return 1;
+    return dpr_supported(op, dtype) && (!a->init || jobs_parse_init(op, dtype, a->init, &init, why) == 0);
+}
+
 /* Whether "every" operation or "all" strategies include this one: it has a meaning, and a GPU if it needs one. */
 static int is_included(const job_list *list, dpr_op op, size_t strategy) {
     const asked *a = list->asked;
-    return (!a->every_op || dpr_supported(op, list->array->dtype))
+    return jobs_include(a, op, list->array->dtype)
            && (!a->every_strategy || a->gpu || !cli_strategy_at(strategy).on_gpu);
 }
 

@@ -28,6 +28,11 @@ typedef struct asked {
     cJSON *arrays; /* the document's list of what was done to each array */
 } asked;
 
+int jobs_takes_init(dpr_op op);
+
+/* Whether the operation is asked for; "every" operation only if it suits the type and the initial value. */
+int jobs_include(const asked *a, dpr_op op, dpr_dtype dtype);
+
 /* Reads the initial value of an operation on elements of a type. 0, or -1 with why it cannot be used, a clause. */
 int jobs_parse_init(dpr_op op, dpr_dtype dtype, const char *text, value *init, char why[NPY_WHY]);
 

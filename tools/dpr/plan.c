@@ -314,6 +314,8 @@ static int take_shape(request *r) {
     }
     if (r->asked.n == 0)
         return CLI_OK;
+    if (r->explain && !strchr(r->asked.at[0].name, 'N'))
+        return cli_usage("--count: '%s' has no N", r->asked.at[0].name);
     r->array = shape_measures(&r->asked.at[0], r->explain ? r->count : UINT64_C(1) << 24, DPR_I64);
     if (r->array.elements == 0)
         return cli_usage("'%s' has no array of so few elements", r->asked.at[0].name);

@@ -64,13 +64,14 @@ static const cli_help help = {
     "\n"
     "Without these options, each line of output has the operation, the value in digits that give it back when\n"
     "read, the strategy that ran, the bytes of the array over the time the reduction took, and this time. The time\n"
-    "does not include planning, starting threads, loading kernels and the copy to a GPU. For the first operation on\n"
-    "a file it includes waiting for the disk. With --generate it is the median of several runs.\n"
+    "does not include planning, starting threads, loading kernels and the copy to a GPU. If a file is longer than a\n"
+    "window, it includes waiting for the disk. With --generate it is the median of several runs.\n"
     "minmax has two values, the least and the greatest element, with a space between them. Generated integers are\n"
     "uniform over all values of the type, floating point is uniform in [0, 1); the same on every machine.\n"
     "\n"
     "JSON: integers have all their digits, however large; NaN and infinities are the strings \"nan\", \"inf\" and\n"
-    "\"-inf\"; complex numbers are [real, imaginary], and the result of minmax is [least, greatest].\n"
+    "\"-inf\"; complex numbers are [real, imaginary], and the result of minmax is [least, greatest]. With --offsets,\n"
+    "--by or --axis it has the first ten results, too, and `more` says how many are left out.\n"
     "\n"
     "Sizes: 1000, 1e6, 2^20, 64Ki, 64MiB, 64MB.\n"
     "\n"
@@ -158,13 +159,14 @@ static int take_window(const char *text, void *out) {
 static int parse(int argc, char **argv, request *r, int *operands) {
     const cli_option options[] = {
         {'o', "op", "OP,...", take_ops, &r->asked,
-         "operations, separated by commas (default: sum);\n'every': all that suit the elements"},
+         "operations, separated by commas (default: sum);\n'every': all that suit the elements, and --init"},
         {'t', "dtype", "TYPE", take_dtype, r, "type of the elements of raw files and generated data"},
         {0, "nan", "RULE", cli_nan, &r->asked.nan, "propagate (default) or ignore: skip NaN elements"},
         {0, "divisor", "DIVISOR", take_divisor, &r->asked.divisor,
          "what var divides by: population (default), the number\nof elements; or sample, one less"},
         {0, "init", "VALUE", cli_text, &r->asked.init,
-         "one more value, of the type of the result, at the end;\nfor minmax two: 'LEAST GREATEST'"},
+         "a value of the type of the result that is combined with\nit (sumsq, norm1 and count add it); for minmax two: "
+         "'LEAST GREATEST'"},
         {'s', "strategy", "NAME", take_strategy, &r->asked,
          "a strategy of 'dpr info', or 'all' to compare them\n(default: the planner's choice)"},
         {'d', "device", "DEVICE", cli_device, &r->device,
@@ -287,6 +289,9 @@ static int check(const request *r, char **files, int count) {
     for (int i = 0; i < count; i++)
         if (strcmp(files[i], "-") == 0 && standard++)
             return cli_usage("standard input ('-') is named twice");
+    for (int i = 0; i < r->asked.op_count; i++)
+        if (r->asked.init && !r->asked.every_op && !jobs_takes_init(r->asked.ops[i]))
+            return cli_usage("--init: %s takes no initial value", dpr_op_name(r->asked.ops[i]));
     return check_parts(r, count);
 }
 

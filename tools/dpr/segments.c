@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "api/ctx.h"
 #include "cli.h"
@@ -454,7 +455,7 @@ static int reduce_each(work *w) {
     int code = CLI_OK;
     for (int i = 0; i < w->a->op_count && !w->has_bad_segment; i++) {
         outcome *const next = &w->outcomes[w->outcome_count];
-        if (w->a->every_op && !dpr_supported(w->a->ops[i], dtype_of(w)))
+        if (!jobs_include(w->a, w->a->ops[i], dtype_of(w)))
             continue;
         free(next->results);
         *next = (outcome){.op = w->a->ops[i]};
@@ -526,6 +527,9 @@ static int check_outputs(work *w) {
     int code = outfile_refuse_input(w->s->output, inputs, n);
     if (code != CLI_OK || !w->s->output || !w->s->by)
         return code;
+    struct stat s;
+    if (stat(w->s->output, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode))
+        return cli_usage("--output: '%s' is no regular file, next to which the keys' file could be", w->s->output);
     code = name_keys(w);
     return code == CLI_OK ? outfile_refuse_input(w->keys_file, inputs, n) : code;
 }
@@ -592,6 +596,7 @@ static cJSON *add_outcome(const work *w, const outcome *o, double rate) {
         report_add(row, "output=%s", w->s->output);
     cJSON *list = cJSON_AddArrayToObject(row, "results");
     add_results(w, o, list);
+    cJSON_AddNumberToObject(row, "more", w->result_count > SHOWN ? (double)(w->result_count - SHOWN) : 0);
     return list;
 }
 
