@@ -129,6 +129,34 @@ SHAPE_TEST(strides_beyond_the_address_space_are_refused) {
     }
 }
 
+/* All runs write it, also one that finds no segments. */
+SHAPE_TEST(reports_of_plans_whose_number_of_segments_is_read) {
+    static const int32_t offsets[] = {0, 2, 4};
+    uint64_t number = 0;
+    int64_t out[2] = {7, 7};
+    dpr_plan *plan = NULL;
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_launch_report report;
+    dpr_options options = DPR_OPTIONS_INIT;
+    segments.count = 2;
+    segments.dtype = DPR_I32;
+    segments.begins = offsets;
+    segments.device_count = &number;
+    launch.report = &report;
+    options.launch = &launch;
+    fixture->problem.segments = &segments;
+    fixture->problem.options = &options;
+    ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
+    for (; number < 2; number++) {
+        report.launched = 77;
+        EXPECT_STATUS(DPR_OK, dpr_plan_run(plan, fixture->in, out, NULL));
+        EXPECT_EQ_U64(0, report.launched);
+        EXPECT_TRUE((out[0] == 7) == (number == 0) && out[1] == 7);
+    }
+    dpr_plan_destroy(plan);
+}
+
 SHAPE_TEST(misaligned_extents_and_strides_are_refused) {
     static const uint64_t extents[] = {2, 3, 4};
     static const int64_t strides[] = {3, 1, 1};

@@ -1,12 +1,16 @@
 /* Threads, forked processes, shutting down and starting again. */
 #define _GNU_SOURCE /* setenv(), fork() */
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cpu/cores.h"
+#include "cpu/pool.h"
 #include "process.h"
 #include "support.h"
 
@@ -53,6 +57,42 @@ static void *call_often(void *argument) {
         EXPECT_EQ_I64((int64_t)n - 1, result);
     }
     return NULL;
+}
+
+/* The CPUs of the thread that does a part; each thread does one, because it waits until all are begun. */
+typedef struct places {
+    atomic_int begun;
+    cpu_set_t of[2];
+} places;
+
+static void note_place(void *user, int part, dpr_pool_cell *cell) {
+    places *p = user;
+    (void)cell;
+    (void)sched_getaffinity(0, sizeof p->of[part], &p->of[part]);
+    (void)atomic_fetch_add(&p->begun, 1);
+    for (int i = 0; i < 10000 && atomic_load(&p->begun) < 2; i++)
+        (void)usleep(1000);
+}
+
+/* Two threads of a larger pool are on two cores, wherever the caller is. */
+TEST(Threads, few_of_a_large_pool_are_on_different_cores) {
+    cpu_set_t all;
+    const int cores = dpr_cores_count();
+    if (cores < 2)
+        SKIP("one core");
+    ASSERT_TRUE(dpr_pool_shutdown() && sched_getaffinity(0, sizeof all, &all) == 0);
+    for (int core = 0; core < cores; core += cores - 1) {
+        places p = {.begun = 0};
+        dpr_pool *const pool = dpr_pool_acquire(16 * (cores < 32 ? cores : 32));
+        ASSERT_TRUE(pool);
+        dpr_cores_pin(core);
+        (void)dpr_pool_run(pool, 2, 2, note_place, &p);
+        dpr_pool_release(pool);
+        EXPECT_EQ_I64(2, atomic_load(&p.begun));
+        EXPECT_TRUE(!CPU_EQUAL(&p.of[0], &p.of[1]));
+        EXPECT_TRUE(sched_setaffinity(0, sizeof all, &all) == 0);
+    }
+    ASSERT_TRUE(dpr_pool_shutdown());
 }
 
 TEST(Threads, many_share_a_context) {

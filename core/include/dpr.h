@@ -491,8 +491,8 @@ typedef struct dpr_options {
     dpr_nan nan;
     const void *init;  /**< NULL, or host memory with an initial value of the result type, combined with the result as
                           though it were one more element at the end; SUMSQ, NORM1 and COUNT add it as it is, and MINMAX
-                          takes  two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR.
-                          Read  during the call */
+                          takes two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR.
+                          Read during the call */
     dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
                           dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_by_key() and
                           dpr_reduce_axes()); NULL: the order is that

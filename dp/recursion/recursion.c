@@ -32,16 +32,15 @@ const char *dpr_engine_text(size_t i) {
 
 /* Also sets call->tasks. */
 static const dpr_engine *choose(dpr_recursion_call *call, const char **reason, dpr_status *status) {
-    if (!call->options.engine && call->n == 0) {
-        *reason = "there are no roots";
-        return &dpr_engine_serial;
+    const dpr_engine *engine = &dpr_engine_serial;
+    *reason = "there are no roots";
+    if (call->options.engine) {
+        dpr_engine_expect(call);
+        *reason = "it was asked for";
+        *status = dpr_call_engine(call->options.engine, &engine);
+    } else if (call->n > 0) {
+        engine = dpr_engine_choose(call, reason);
     }
-    if (!call->options.engine)
-        return dpr_engine_choose(call, reason);
-    dpr_engine_expect(call);
-    *reason = "it was asked for";
-    const dpr_engine *engine = NULL;
-    *status = dpr_call_engine(call->options.engine, &engine);
     if (*status == DPR_OK)
         *status = dpr_call_able(call, engine);
     return *status == DPR_OK ? engine : NULL;
@@ -160,9 +159,7 @@ static const dpr_engine *choose_other(const dpr_recursion_call *call, const dpr_
 static dpr_status run_chosen(const dpr_recursion_call *call, const dpr_engine **engine, dpr_recursion_report *report) {
     if (!(*engine)->on_gpu)
         return run_on_cpu(*engine, *call, report);
-    dpr_status status = dpr_call_able(call, *engine);
-    if (status == DPR_OK)
-        status = (*engine)->run(call, report);
+    dpr_status status = (*engine)->run(call, report);
     if (status == DPR_ERR_OUT_OF_MEMORY && call->tasks > 0 && call->options.arena_tasks == 0) {
         dpr_recursion_call larger = *call; /* similar runs had fewer tasks, and sizes were chosen for these */
         larger.tasks = 0;

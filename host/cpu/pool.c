@@ -159,6 +159,11 @@ static int core_of(const dpr_pool *pool, int seat_number) {
     return (int)((int64_t)seat_number * dpr_cores_count() / pool->seats);
 }
 
+/* Threads that share cores keep each other from working while they read. */
+static int spins_of(int threads) {
+    return threads <= dpr_cores_count() ? SPINS : 0;
+}
+
 /* The seat of thread i of a job. The threads of a job may be fewer than seats, and sit on all cores, too. */
 static int seat_of(const dpr_pool *pool, int threads, int i) {
     return (int)((int64_t)i * pool->seats / threads);
@@ -175,7 +180,7 @@ static void *worker_main(void *argument) {
     dpr_pool *pool = self->pool;
     char name[16];
     uint32_t job = 0;
-    int spins = pool->seats <= dpr_cores_count() ? SPINS : 0;
+    int spins = spins_of(pool->seats);
     atomic_store(&self->id, gettid());
     dpr_cores_pin(core_of(pool, self->seat));
     (void)snprintf(name, sizeof name, "dpr-%d", self->seat);
@@ -205,7 +210,7 @@ const dpr_pool_cell *dpr_pool_run(dpr_pool *pool, int threads, int parts, dpr_po
     pool->user = user;
     atomic_store(&pool->threads, threads);
     atomic_store(&pool->caller_seat, caller_seat);
-    atomic_store(&pool->spins, threads <= dpr_cores_count() ? SPINS : 0);
+    atomic_store(&pool->spins, spins_of(threads));
     atomic_store(&pool->finish.undone, (uint32_t)parts);
     for (int i = 0; i < threads; i++)
         atomic_store(&pool->seat[seat_of(pool, threads, i)].parts,

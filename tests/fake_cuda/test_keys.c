@@ -155,6 +155,15 @@ static dpr_plan *plan_of_keys(const parts_scene *s, dpr_memory memory, uint64_t 
     return plan;
 }
 
+/* Runs a plan of plan_of_keys() on arrays that the stream reaches, and fetches them to *k. */
+static void run_plan(const parts_scene *s, dpr_plan *plan, keyed *k, keyed *there) {
+    start_keyed(k, 77);
+    EXPECT_TRUE(gpu_copy(there, k, sizeof *k));
+    EXPECT_STATUS(
+        DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs, s->stream));
+    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(k, there, sizeof *k));
+}
+
 /* Plans name the way that runs take: in one pass where there is room for all, and otherwise in several. */
 KEYS_TEST(plans_of_keys) {
     static const char one_pass[] = "runs of keys in one pass";
@@ -166,11 +175,7 @@ KEYS_TEST(plans_of_keys) {
         size_t size = sizeof text;
         dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_AUTO, room, NULL, NULL);
         ASSERT_TRUE(plan != NULL);
-        start_keyed(&k, 77);
-        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
-        EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs,
-                                                  s->stream));
-        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+        run_plan(s, plan, &k, there);
         EXPECT_EQ_U64(3, k.runs);
         EXPECT_TRUE(room < 3 ? is_as_started(&k) : are_of_runs(k.results, k.unique));
         EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
@@ -200,11 +205,7 @@ KEYS_TEST(plans_of_keys_have_options_and_a_number) {
         dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_DEVICE, COUNT, &options, i / 2 ? number : NULL);
         ASSERT_TRUE(plan != NULL);
         EXPECT_EQ_I64(i == 0, strcmp(dpr_plan_strategy(plan), "runs of keys in one pass") == 0);
-        start_keyed(&k, 77);
-        EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
-        EXPECT_STATUS(DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs,
-                                                  s->stream));
-        EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+        run_plan(s, plan, &k, there);
         EXPECT_EQ_U64(i / 2 ? 2 : 3, k.runs);
         EXPECT_EQ_I64(1010, k.results[0]);
         EXPECT_EQ_I64(i / 2 ? 1090 : 1990, k.results[1]);
@@ -240,11 +241,7 @@ KEYS_TEST(plans_of_keys_in_other_memory) {
     keyed k, *const there = gpu_alloc(DPR_MEMORY_PINNED, sizeof k);
     dpr_plan *const plan = plan_of_keys(s, DPR_MEMORY_DEVICE, COUNT, NULL, NULL);
     ASSERT_TRUE(there && plan);
-    start_keyed(&k, 77);
-    EXPECT_TRUE(gpu_copy(there, &k, sizeof k));
-    EXPECT_STATUS(
-        DPR_OK, dpr_plan_run_by_key(plan, there->keys, s->in, there->unique, there->results, &there->runs, s->stream));
-    EXPECT_TRUE(gpu_stream_wait(s->stream) && gpu_copy(&k, there, sizeof k));
+    run_plan(s, plan, &k, there);
     EXPECT_TRUE(k.runs == 3 && are_of_runs(k.results, k.unique));
     dpr_plan_destroy(plan);
     gpu_free(DPR_MEMORY_PINNED, there);

@@ -252,8 +252,7 @@ static int is_common(const compare_results *r, const char *key) {
     return 1;
 }
 
-static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,"
-                          "axes,op,dtype,count,mode,cache,"
+static const char csv[] = "verdict,subject,strategy,engine,recursion,size,segments,axes,op,dtype,count,mode,cache,"
                           "memory,block,depth,results,bytes,old_us,old_low_us,old_high_us,new_us,"
                           "new_low_us,new_high_us,ratio,ratio_low,ratio_high,old_choice,new_choice,why,old_steady_us,"
                           "new_steady_us,input,rank,cutoff,threads,nested";

@@ -35,9 +35,7 @@ static int save(outfile *o) {
     return code;
 }
 
-/* A device or a pipe cannot be replaced, so it is written to. A folder can be neither, which outfile_try() finds out.
- */
-static int is_replaceable(const char *file) {
+int outfile_is_replaceable(const char *file) {
     struct stat s;
     return stat(file, &s) != 0 || S_ISREG(s.st_mode) || S_ISDIR(s.st_mode);
 }
@@ -81,7 +79,7 @@ int outfile_try(outfile *o) {
     if (o->format == OUTFILE_GUESS)
         o->format = guess_format(o);
     o->saved = seconds_now();
-    if (!o->name || !is_replaceable(o->name))
+    if (!o->name || !outfile_is_replaceable(o->name))
         return CLI_OK;
     struct stat s;
     const int is_there = lstat(o->name, &s) == 0;
@@ -98,7 +96,7 @@ void outfile_abandon(outfile *o) {
 
 void outfile_refresh(outfile *o) {
     static const double seconds = 5;
-    if (o->name && seconds_now() - o->saved > seconds && is_replaceable(o->name))
+    if (o->name && seconds_now() - o->saved > seconds && outfile_is_replaceable(o->name))
         (void)save(o);
 }
 

@@ -20,6 +20,10 @@ typedef struct outfile {
 /* As a format: json, csv or markdown for a file whose name ends in .json, .csv or .md; else table. */
 enum { OUTFILE_GUESS = -1 };
 
+/* Whether a file is written anew, and another may come next to it. A device or a pipe is written to. A folder can be
+ * neither, which outfile_try() finds out. */
+int outfile_is_replaceable(const char *file);
+
 /* As an option (cli.h) for an outfile: takes the name of a format. CLI_OK, or CLI_USAGE after a message. */
 int outfile_set_format(const char *text, void *out);
 

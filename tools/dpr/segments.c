@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "api/ctx.h"
 #include "cli.h"
@@ -527,8 +526,7 @@ static int check_outputs(work *w) {
     int code = outfile_refuse_input(w->s->output, inputs, n);
     if (code != CLI_OK || !w->s->output || !w->s->by)
         return code;
-    struct stat s;
-    if (stat(w->s->output, &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode))
+    if (!outfile_is_replaceable(w->s->output))
         return cli_usage("--output: '%s' is no regular file, next to which the keys' file could be", w->s->output);
     code = name_keys(w);
     return code == CLI_OK ? outfile_refuse_input(w->keys_file, inputs, n) : code;
@@ -596,7 +594,7 @@ static cJSON *add_outcome(const work *w, const outcome *o, double rate) {
         report_add(row, "output=%s", w->s->output);
     cJSON *list = cJSON_AddArrayToObject(row, "results");
     add_results(w, o, list);
-    cJSON_AddNumberToObject(row, "more", w->result_count > SHOWN ? (double)(w->result_count - SHOWN) : 0);
+    cJSON_AddNumberToObject(row, "more", (double)(w->result_count - (uint64_t)cJSON_GetArraySize(list)));
     return list;
 }
 
