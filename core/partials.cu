@@ -22,6 +22,7 @@ __device__ bool load(uint64_t (*to)[DPR_PARTIAL_WORDS], const uint64_t *from, un
             to[threadIdx.x][w] = from[threadIdx.x * words + w];
         good = to[threadIdx.x][0] == label;
     }
+    __syncwarp(); /* a vote does not make what lanes have written visible */
     return __all_sync(~0u, good);
 }
 

@@ -136,19 +136,17 @@ static dpr_place on_device(const dpr_ctx *ctx) {
 /* What a call has of the device. */
 typedef struct held {
     dpr_stream stream; /* what follows the counting is done in it */
-    void *keys;        /* a copy of keys in pageable memory; otherwise NULL */
+    dpr_loan keys;     /* a copy of keys in pageable memory; otherwise NULL */
     dpr_loan counts;   /* as in dpr_keys_run */
     dpr_loan runs;     /* where the runs begin, and then their keys, if these are wanted */
 } held;
 
 static void give_back(dpr_ctx *ctx, const held *h) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
-    if (h->counts.memory)
-        dpr_device_take_back(device, h->counts, h->stream);
-    if (h->runs.memory)
-        dpr_device_take_back(device, h->runs, h->stream);
-    if (h->keys)
-        dpr_device_free(device, h->keys);
+    const dpr_loan loans[] = {h->keys, h->counts, h->runs};
+    for (int i = 0; i < 3; i++)
+        if (loans[i].memory)
+            dpr_device_take_back(device, loans[i], h->stream);
 }
 
 /* The place of an array in device memory. The call runs on the GPU, so there is one. */
@@ -164,8 +162,10 @@ static dpr_status copy_keys(dpr_ctx *ctx, const dpr_keyed *k, held *h) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
     const dpr_stream stream = k->parts.request.stream;
     const size_t bytes = k->parts.request.count * key_bytes(k);
-    const dpr_status status = stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(place_on_device(k));
-    return status == DPR_OK ? dpr_device_upload(device, k->keys, bytes, bytes, &h->keys) : status;
+    dpr_status status = stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(place_on_device(k));
+    if (status == DPR_OK)
+        status = dpr_device_lend(device, bytes, h->stream, &h->keys);
+    return status == DPR_OK ? dpr_device_put_in_stream(device, h->stream, h->keys.memory, k->keys, bytes) : status;
 }
 
 /* Counts the runs after the work that the call comes after. So the rest of the call may be done in any stream: in the
@@ -182,7 +182,7 @@ static dpr_status count_on_gpu(dpr_ctx *ctx, const dpr_keyed *k, held *h, uint64
     if (status != DPR_OK)
         return status;
     dpr_keys_run r = {.counts = h->counts.memory};
-    r.run.in = h->keys ? h->keys : k->keys;
+    r.run.in = h->keys.memory ? h->keys.memory : k->keys;
     r.run.stream = k->parts.request.stream;
     status = look_at_keys(ctx, k, r, &(dpr_host_result){found, sizeof *found});
     if (status == DPR_OK && r.run.stream)
@@ -199,7 +199,7 @@ static dpr_status write_on_gpu(dpr_ctx *ctx, const dpr_keyed *k, held *h, uint64
         return status;
     dpr_keys_run r = {.counts = h->counts.memory, .begins = h->runs.memory};
     r.unique = k->unique ? (char *)h->runs.memory + bytes : NULL;
-    r.run.in = h->keys ? h->keys : k->keys;
+    r.run.in = h->keys.memory ? h->keys.memory : k->keys;
     r.run.stream = h->stream;
     return look_at_keys(ctx, k, r, NULL);
 }

@@ -20,6 +20,7 @@ typedef struct arrays {
     dpr_ctx *ctx;
     const dpr_request *request;
     dpr_memory memory; /* host memory, or of a kind that the context's GPU reaches */
+    dpr_stream stream; /* where the GPU runs them: not the legacy default stream, which a capture may forbid */
     void *in, *out;    /* results are DPR_RESULT_BYTES apart */
 } arrays;
 
@@ -73,6 +74,7 @@ static dpr_status run(const arrays *a, const dpr_choice *choice, int n, double *
         of.out = a->out;
         of.fused = fused.count > 0 ? &fused : NULL;
         of.limits = step->limits;
+        of.stream = a->stream;
         if (step->strategy->side == DPR_ON_GPU)
             status = dpr_ctx_run(a->ctx, choice, &of, i + 1 < n ? NULL : &(dpr_host_result){NULL, 0});
         else
@@ -133,9 +135,13 @@ static dpr_status measure_all(const arrays *a, const dpr_strategy **out) {
 
 dpr_status dpr_measure(dpr_ctx *ctx, const dpr_request *request, const dpr_strategy **out) {
     arrays a = {.ctx = ctx, .request = request, .memory = DPR_MEMORY_HOST};
-    if (dpr_ctx_gpu(ctx))
+    dpr_status status = DPR_OK;
+    if (dpr_ctx_gpu(ctx)) {
         a.memory = (dpr_memory)request->key.f.in_memory;
-    dpr_status status = allocate(&a);
+        status = dpr_device_own_stream(dpr_ctx_gpu(ctx), &a.stream);
+    }
+    if (status == DPR_OK)
+        status = allocate(&a);
     if (status == DPR_OK)
         status = measure_all(&a, out);
     release(&a);

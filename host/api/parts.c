@@ -128,9 +128,11 @@ dpr_status dpr_parts_reach_stream(const dpr_parts *c) {
 
 /* ---- Copies on the device ---- */
 
-/* What the GPU uses instead of arrays in pageable memory: numbers of segments, and the results. */
+/* What the GPU uses instead of arrays in pageable memory: numbers of segments, and the results. Without such arrays all
+ * memory is NULL. */
 typedef struct staged {
-    void *more[2], *out;
+    dpr_stream stream; /* the device's own, in which copies are made, so that they wait for no other work */
+    dpr_loan more[2], out;
     size_t out_bytes;
     dpr_segment_list segments;
 } staged;
@@ -149,14 +151,25 @@ static int has_numbers_on_device(const dpr_parts *c, int are_copied) {
     return 1;
 }
 
-static void unstage(const dpr_device *device, const staged *s) {
-    void *const memory[] = {s->more[0], s->more[1], s->out};
+static void unstage(dpr_device *device, const staged *s) {
+    const dpr_loan loans[] = {s->more[0], s->more[1], s->out};
     for (int i = 0; i < 3; i++)
-        if (memory[i])
-            dpr_device_free(device, memory[i]);
+        if (loans[i].memory)
+            dpr_device_take_back(device, loans[i], s->stream);
 }
 
-static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s) {
+/* Makes the copy of an array of `room` bytes, whose first `bytes` bytes are needed. All streams may use it. */
+static dpr_status stage_array(dpr_device *device, staged *s, const void *array, size_t bytes, size_t room,
+                              dpr_loan *copy) {
+    dpr_status status = s->stream ? DPR_OK : dpr_device_own_stream(device, &s->stream);
+    if (status == DPR_OK)
+        status = dpr_device_lend(device, room, s->stream, copy);
+    if (status != DPR_OK)
+        return status;
+    return dpr_device_put_in_stream(device, s->stream, bytes > 0 ? copy->memory : NULL, array, bytes);
+}
+
+static dpr_status stage(dpr_device *device, const dpr_parts *c, staged *s) {
     const size_t bytes = dpr_parts_number_bytes(c);
     dpr_status status = DPR_OK;
     if (c->shape.out_has_gaps && is_pageable(&c->array[DPR_PARTS_OUT]))
@@ -165,31 +178,30 @@ static dpr_status stage(const dpr_device *device, const dpr_parts *c, staged *s)
                         c->out);
     for (int i = 0; i < 2 && status == DPR_OK; i++)
         if (is_pageable(&c->array[DPR_PARTS_MORE + i]))
-            status = dpr_device_upload(device, c->array[DPR_PARTS_MORE + i].at, bytes, bytes, &s->more[i]);
+            status = stage_array(device, s, c->array[DPR_PARTS_MORE + i].at, bytes, bytes, &s->more[i]);
     s->out_bytes = (size_t)c->shape.results * c->request.out_size;
     s->segments = c->shape.segments;
     s->segments.on_device = has_numbers_on_device(c, 1);
     /* Results beyond the number of segments keep their values, so these come along. */
     if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
-        status = dpr_device_upload(device, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
+        status = stage_array(device, s, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
     if (status != DPR_OK || !s->segments.begins)
         return status;
-    if (s->more[0]) {
-        s->segments.begins = s->more[0];
-        s->segments.ends = (const char *)s->more[0] + dpr_dtypes[DPR_ROW(s->segments.dtype)].size;
+    if (s->more[0].memory) {
+        s->segments.begins = s->more[0].memory;
+        s->segments.ends = (const char *)s->segments.begins + dpr_dtypes[DPR_ROW(s->segments.dtype)].size;
     }
     if (c->shape.has_ends)
-        s->segments.ends = s->more[1] ? s->more[1] : c->shape.segments.ends;
+        s->segments.ends = s->more[1].memory ? s->more[1].memory : c->shape.segments.ends;
     return DPR_OK;
 }
 
 /* Copies the results to where the caller wants them, which change only if the copy from the device succeeds. */
-static dpr_status bring_results(const dpr_ctx *ctx, const dpr_parts *c, const staged *s) {
-    const dpr_place on_device = {DPR_MEMORY_DEVICE, dpr_ctx_device(ctx), NULL};
+static dpr_status bring_results(dpr_device *device, const dpr_parts *c, const staged *s) {
     void *results = malloc(s->out_bytes);
     if (!results)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for %zu bytes of results", s->out_bytes);
-    const dpr_status status = dpr_device_put(on_device, results, s->out, s->out_bytes);
+    const dpr_status status = dpr_device_put_in_stream(device, s->stream, results, s->out.memory, s->out_bytes);
     if (status == DPR_OK)
         memcpy(c->out, results, s->out_bytes);
     free(results);
@@ -214,18 +226,21 @@ static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, const dpr_choice **choice, 
 }
 
 static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run run) {
-    const dpr_device *device = dpr_ctx_gpu(ctx);
-    staged s = {.out_bytes = 0};
+    dpr_device *const device = dpr_ctx_gpu(ctx);
+    staged s = {.stream = NULL};
     dpr_status status = stage(device, c, &s);
     if (run.segments)
         run.segments = &s.segments;
-    if (s.out)
-        run.out = s.out;
+    if (s.out.memory)
+        run.out = s.out.memory;
     run.stream = c->request.stream;
-    if (status == DPR_OK)
+    if (status == DPR_OK) {
         status = dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){NULL, 0});
-    if (status == DPR_OK && s.out)
-        status = bring_results(ctx, c, &s);
+        if (status != DPR_OK && s.stream) /* a launch may have failed after another one of the same run */
+            dpr_device_drain(device, c->request.stream);
+    }
+    if (status == DPR_OK && s.out.memory)
+        status = bring_results(device, c, &s);
     unstage(device, &s);
     return status;
 }

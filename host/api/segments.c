@@ -74,14 +74,15 @@ static dpr_status check_on_device(const dpr_ctx *ctx, const dpr_parts *c) {
     dpr_status status = DPR_OK;
     if (!numbers)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory to check segments in");
-    if (c->request.stream)
-        status = dpr_device_wait_for_stream(dpr_ctx_gpu(ctx), c->request.stream);
     for (int i = 0; i < lists && status == DPR_OK; i++) {
         const dpr_parts_array *a = &c->array[DPR_PARTS_MORE + i];
-        if (a->place.device >= 0)
-            status = dpr_device_put(a->place, numbers + (size_t)i * bytes, a->at, bytes);
+        char *const to = numbers + (size_t)i * bytes;
+        if (a->place.device < 0)
+            memcpy(to, a->at, bytes);
+        else if (c->request.stream)
+            status = dpr_device_put_in_stream(dpr_ctx_gpu(ctx), c->request.stream, to, a->at, bytes);
         else
-            memcpy(numbers + (size_t)i * bytes, a->at, bytes);
+            status = dpr_device_put(a->place, to, a->at, bytes);
     }
     copy.begins = numbers;
     copy.ends = numbers + (lists == 1 ? size : bytes);

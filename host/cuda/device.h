@@ -161,8 +161,8 @@ dpr_status dpr_device_run(dpr_device *device, const dpr_strategy *strategy, dpr_
  * home, DPR_ERR_INVALID_OPTION if it is being captured, DPR_ERR_CUDA. */
 dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream);
 
-/* Waits for the work in `stream`, which is not NULL and not being captured, after another error, which stays the last
- * one. */
+/* Waits for the work in `stream`, which is not being captured, after another error, which stays the last one. NULL: in
+ * the legacy default stream. */
 void dpr_device_drain(dpr_device *device, dpr_stream stream);
 
 /* Copies `bytes` bytes from host memory to device or managed memory in such a stream. The copy is done on return. */

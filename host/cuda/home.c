@@ -182,7 +182,9 @@ cudaError_t dpr_home_stream_sms(const dpr_home *home, cudaStream_t stream, int *
     if (!dpr_driver()->stream_get_contexts)
         return all_sms(home, out);
     const CUresult result = contexts_of(stream, &regular, out);
-    return result == CUDA_SUCCESS && regular != home->regular ? cudaErrorInvalidResourceHandle : (cudaError_t)result;
+    if ((result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_SUPPORTED) && regular != home->regular)
+        return cudaErrorInvalidResourceHandle;
+    return result == CUDA_ERROR_NOT_SUPPORTED ? all_sms(home, out) : (cudaError_t)result;
 }
 
 /* The legacy default stream cannot be captured. */

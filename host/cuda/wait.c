@@ -70,7 +70,7 @@ void dpr_device_drain(dpr_device *device, dpr_stream stream) {
     dpr_visit visit;
     if (dpr_home_enter_relaxed(&device->home, &visit) != DPR_OK)
         return;
-    if (cudaStreamSynchronize(stream) != cudaSuccess)
+    if ((stream ? cudaStreamSynchronize(stream) : dpr_home_wait_for_legacy()) != cudaSuccess)
         (void)cudaGetLastError();
     dpr_home_leave(&visit);
 }

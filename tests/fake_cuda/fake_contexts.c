@@ -199,12 +199,20 @@ CUresult CUDAAPI fake_stream_get_contexts(CUstream stream, CUcontext *regular, C
     return end(CUDA_SUCCESS);
 }
 
+static int refuses_resources;
+
+void fake_refuse_resources(int on) {
+    refuses_resources = on;
+}
+
 CUresult CUDAAPI fake_ctx_get_resource(CUcontext context, CUdevResource *resource, CUdevResourceType type) {
     const CUresult injected = begin("cuCtxGetDevResource");
     if (injected != CUDA_SUCCESS)
         return injected;
     if (type != CU_DEV_RESOURCE_TYPE_SM)
         return end(CUDA_ERROR_INVALID_RESOURCE_TYPE);
+    if (refuses_resources)
+        return end(CUDA_ERROR_NOT_SUPPORTED);
     resource->sm.smCount = (unsigned)context->sms;
     return end(CUDA_SUCCESS);
 }

@@ -107,6 +107,9 @@ int fake_primary_is_made(int device);
 CUcontext fake_ctx_create(int device);
 CUcontext fake_green_create(int device, int sms);
 
+/* Has the driver refuse to say how many SMs a context has, as those without green contexts do. */
+void fake_refuse_resources(int on);
+
 /* The context is gone, with its memory and streams; its handle is not used again. */
 void fake_ctx_destroy(CUcontext context);
 

@@ -64,6 +64,23 @@ DEVICE_TEST(older_code_has_nothing_of_what_came_later) {
     EXPECT_STATUS(DPR_ERR_STRATEGY_UNABLE, plan_by_name(fixture, "coop.bulk"));
 }
 
+/* ---- Drivers without green contexts ---- */
+
+/* Every stream then has all of the device's SMs, and runs with scratch memory work. */
+DEVICE_TEST(drivers_may_not_know_the_sms_of_a_context) {
+    scene *const s = fixture;
+    const dpr_stream stream = gpu_stream_create();
+    dpr_options options = DPR_OPTIONS_INIT;
+    options.strategy = "flat.lastblock";
+    options.stream = stream;
+    fake_refuse_resources(1);
+    reopen(s, 90);
+    EXPECT_STATUS(DPR_OK, dpr_reduce_ex(s->ctx, s->in, s->out, COUNT, DPR_I32, DPR_SUM, &options));
+    EXPECT_EQ_I64(expected_sum, *s->out);
+    fake_refuse_resources(0);
+    EXPECT_TRUE(gpu_stream_destroy(stream));
+}
+
 /* ---- Scratch memory ---- */
 
 /* Up to 4096 streams a call never waits for the device, which may be busy for ever; past them it does. */

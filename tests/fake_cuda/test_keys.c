@@ -379,6 +379,29 @@ KEYS_TEST(keys_are_read_after_the_work_in_the_stream) {
 }
 
 /* The graph follows the keys. */
+/* Keys in pageable memory are copied to the device, whatever runs in other streams. */
+KEYS_TEST(copies_of_keys_wait_for_no_other_work) {
+    const parts_scene *s = fixture;
+    const dpr_stream other = gpu_stream_create();
+    char *const elsewhere = gpu_alloc(DPR_MEMORY_PINNED, 1);
+    ASSERT_TRUE(other && elsewhere);
+    for (int i = 0; i < 4; i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        uint64_t runs = COUNT;
+        keyed k;
+        options.stream = i % 2 ? s->stream : NULL;
+        start_keyed(&k, 0);
+        *elsewhere = 0;
+        EXPECT_TRUE(gpu_fill_async(elsewhere, 1, 1, other));
+        EXPECT_STATUS(DPR_OK, run_keyed(s, &k, &runs, &options));
+        EXPECT_TRUE(are_of_runs(k.results, k.unique));
+        EXPECT_THAT(i < 2 || *elsewhere == 0, "call %d has waited", i); /* before, kernels are loaded */
+        EXPECT_TRUE(gpu_stream_wait(other));
+    }
+    gpu_free(DPR_MEMORY_PINNED, elsewhere);
+    EXPECT_TRUE(gpu_stream_destroy(other));
+}
+
 KEYS_TEST(a_captured_call_with_keys) {
     const parts_scene *s = fixture;
     keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);

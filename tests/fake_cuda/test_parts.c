@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "fake_cuda.h"
+#include "gpu_contexts.h"
 #include "gpu_memory.h"
 #include "parts_scene.h"
 #include "support.h"
@@ -367,6 +368,44 @@ PARTS_TEST(numbers_are_read_after_the_work_in_the_stream) {
     gpu_free(DPR_MEMORY_PINNED, of_later);
 }
 
+/* Arrays in pageable memory are copied to the device and back, whatever runs in other streams. */
+PARTS_TEST(copies_wait_for_no_other_work) {
+    const parts_scene *s = fixture;
+    const dpr_stream other = gpu_stream_create();
+    char *const elsewhere = gpu_alloc(DPR_MEMORY_PINNED, 1);
+    ASSERT_TRUE(other && elsewhere);
+    for (int i = 0; i < 4; i++) {
+        dpr_segments segments = segments_at(i < 2 ? parts_offsets : s->offsets);
+        dpr_options options = DPR_OPTIONS_INIT;
+        int64_t results[SEGMENTS] = {0};
+        segments.check = 1;
+        options.stream = i % 2 ? s->stream : NULL;
+        EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options)); /* now kernels are loaded */
+        memset(results, 0, sizeof results);
+        *elsewhere = 0;
+        EXPECT_TRUE(gpu_fill_async(elsewhere, 1, 1, other));
+        EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options));
+        EXPECT_TRUE(are_known(results) && *elsewhere == 0 && gpu_stream_wait(other));
+    }
+    gpu_free(DPR_MEMORY_PINNED, elsewhere);
+    EXPECT_TRUE(gpu_stream_destroy(other));
+}
+
+/* A capture forbids the legacy default stream, in which nothing is measured. */
+PARTS_TEST(plans_measure_while_a_stream_is_captured) {
+    const parts_scene *s = fixture;
+    const dpr_stream blocking = gpu_blocking_stream_create();
+    dpr_plan *plan = NULL;
+    ASSERT_TRUE(blocking && gpu_capture_begin(blocking));
+    EXPECT_STATUS(DPR_OK, measure_array(s, DPR_MEMORY_DEVICE, &plan));
+    gpu_graph *graph = gpu_capture_end(blocking);
+    EXPECT_TRUE(graph != NULL);
+    dpr_plan_destroy(plan);
+    dpr_wisdom_forget();
+    gpu_graph_destroy(graph);
+    EXPECT_TRUE(gpu_stream_destroy(blocking));
+}
+
 PARTS_TEST(a_captured_call_runs_with_each_launch) {
     const parts_scene *s = fixture;
     const dpr_segments segments = segments_at(s->offsets);
@@ -428,9 +467,15 @@ static dpr_status enqueue_more(const parts_scene *s, int64_t *out) {
     return dpr_reduce_segments_async(s->ctx, more, out, MORE, DPR_I32, DPR_NORM1, &segments, NULL, s->stream);
 }
 
+static dpr_status run_more(const parts_scene *s, int64_t *out) {
+    const dpr_segments segments = segments_at(more_offsets);
+    return dpr_reduce_segments(s->ctx, more, out, MORE, DPR_I32, DPR_NORM1, &segments, NULL);
+}
+
 PARTS_TEST(calls_that_fail_in_a_run_of_two_launches) {
     open_more();
     parts_fail_every_call(fixture, enqueue_more, more_known, 1);
+    parts_fail_every_call(fixture, run_more, more_known, 0);
     close_more();
 }
 
