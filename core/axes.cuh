@@ -103,9 +103,9 @@ template <class M>
 __device__ void write_axes_result(const dpr_axes_args &args, typename partial<M>::type x, const char *first,
                                   char *out) {
     if constexpr (cuda::std::is_same_v<typename M::lane, typename M::result> && M::exchanges_lanes) {
-        /* Spares short rows two conversions. */
+        /* Spares short rows two conversions. Zero is added, because the sum of negative zeros alone is zero. */
         if (!args.run.init.present) {
-            place_writer{args.run, out}.write(x);
+            place_writer{args.run, out}.write(M::join(x, M::lane_identity()));
             return;
         }
     }

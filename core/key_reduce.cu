@@ -354,8 +354,8 @@ __device__ inline void leave(const dpr_keyed_args &args, size_t words, unsigned 
     if (__shfl_sync(~0u, arrived, static_cast<int>(lane)) + 1 != gridDim.x)
         return;
     auto *scratch = static_cast<keyed_scratch *>(args.run.scratch);
-    __syncwarp();
     __threadfence(); /* behind the arrivals of all */
+    __syncwarp();
     for (size_t i = threadIdx.x % 32; args.in_scratch && i < words; i += 32)
         args.places[i] = 0;
     if (threadIdx.x % 32 != lane)

@@ -219,6 +219,8 @@ __device__ inline void let_next_launch() {
 __device__ inline void prefetch_lines(const void *from, uint64_t bytes) {
     constexpr uint64_t line = 128;
     const uintptr_t begin = reinterpret_cast<uintptr_t>(from), end = begin + bytes;
+    if (bytes == 0)
+        return;
 #pragma unroll 1
     for (uintptr_t at = begin / line * line + thread_of_grid() * line; at < end; at += threads_of_grid() * line)
         asm volatile("prefetch.global.L2 [%0];" ::"l"(at));

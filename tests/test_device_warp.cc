@@ -195,4 +195,49 @@ TEST(DeviceWarp, phases) {
     expect_runs(expect_phases<team_tree>);
 }
 
+/* ---- Runs that come to a limit ---- */
+
+/* An endless chain: an even task has the next even one and a leaf as children. */
+struct endless {
+    struct task {
+        uint64_t number;
+    };
+    using result = uint64_t;
+    static constexpr int most_children = 2;
+
+    static int divide(const dpr::no_data &, const task &t, dpr::children<endless> c) {
+        if (t.number % 2 != 0)
+            return 0;
+        c[0] = {t.number + 2};
+        c[1] = {1};
+        return 2;
+    }
+    static result base(const dpr::no_data &, const task &t) { return t.number; }
+    static result combine(const dpr::no_data &, const task &, dpr::results<endless> results, int) {
+        return results[0] + results[1];
+    }
+};
+
+endless::task root_of(uint64_t, unsigned, const endless::task *) {
+    return {0};
+}
+
+/* All lanes leave a level at once in which one of them comes to a limit; levels at which the warp looks are 16 apart.
+ */
+TEST(DeviceWarp, limits_end_all_lanes) {
+    for (const unsigned most : {1u, 30u, 31u, 32u, 33u, 63u, 64u, 65u, 160u, 800u})
+        for (uint64_t seed = 0; seed < 3; ++seed)
+            for (const unsigned capacity : {40u, 5000u}) {
+                run<endless> r({1, 20, 40, 8, capacity, 0}, seed, 1);
+                r.args.undivided = 0;
+                r.args.max_tasks = most;
+                r.launch(seed, [&] { persistent<endless>(r.args, none); });
+                ASSERT_TRUE(r.has_ended());
+                const dpr_recursion_outcome outcome = r.read_letter().outcome;
+                EXPECT_EQ(uint32_t{DPR_ERR_LIMIT}, outcome.status);
+                EXPECT_EQ(int32_t{DPR_LIMIT_OF_TASKS}, outcome.wrong);
+                EXPECT_TRUE(r.is_clean());
+            }
+}
+
 } // namespace

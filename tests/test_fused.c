@@ -102,6 +102,13 @@ TEST(Fused, numbers_of_operations_without_operations) {
     problem.op_count = 3;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(ctx, &problem, &plan));
     EXPECT_CONTAINS(dpr_last_error(), "problem->op_count is 3; it should be 0, because problem->ops is NULL");
+    const dpr_op op = DPR_SUM;
+    problem.ops = &op;
+    for (problem.op_count = 0; problem.op_count <= 9; problem.op_count += 9) {
+        EXPECT_STATUS(DPR_ERR_INVALID_OPTION, dpr_plan_create(ctx, &problem, &plan));
+        EXPECT_CONTAINS(dpr_last_error(), problem.op_count ? "problem->op_count is 9; it should be from 1 to 8"
+                                                           : "problem->op_count is 0; it should be from 1 to 8");
+    }
     dpr_ctx_destroy(ctx);
 }
 
@@ -127,8 +134,9 @@ TEST(Fused, what_is_refused) {
     EXPECT_STATUS(DPR_ERR_MISALIGNED, dpr_reduce_fused(ctx, in, askew, 4, DPR_F64, ops, 2, NULL));
     EXPECT_CONTAINS(dpr_last_error(), "outs[1] is ");
     EXPECT_STATUS(DPR_ERR_UNSUPPORTED_PAIR, fuse(ctx, in, out, DPR_F64, odd, 2, NULL));
-    EXPECT_CONTAINS(dpr_last_error(), "op band has no meaning for dtype f64");
+    EXPECT_CONTAINS(dpr_last_error(), "ops[1]: op band has no meaning for dtype f64");
     EXPECT_STATUS(DPR_ERR_INVALID_OP, fuse(ctx, in, out, DPR_F64, none, 2, NULL));
+    EXPECT_EQ_STR("ops[1]: op is 99, which is no dpr_op", dpr_last_error());
     EXPECT_STATUS(DPR_ERR_INVALID_OP, fuse(ctx, in, out, DPR_F64, typed, 1, NULL));
     options.init = &init;
     EXPECT_STATUS(DPR_ERR_INVALID_OPTION, fuse(ctx, in, out, DPR_F64, ops, 2, &options));

@@ -241,6 +241,34 @@ TEST(GpuAxesCalls, sums_have_the_same_bits_in_each_run) {
     close_scene(&s);
 }
 
+/* Whatever lanes lie where, the sum of negative zeros is zero. */
+TEST(GpuAxesCalls, sums_of_negative_zeros) {
+    static const dpr_dtype types[] = {DPR_F32, DPR_F64, DPR_F16, DPR_C64};
+    static const uint64_t shapes[][2] = {{64, 4}, {64, 16}, {64, 19}, {64, 64}, {4, 256}, {4, 4096}, {1, 16384}};
+    NEED_GPU();
+    scene s;
+    open_scene(&s);
+    for (size_t k = 0; k < LENGTH(types) * LENGTH(shapes) * 2; k++) {
+        const dpr_dtype dtype = types[k % LENGTH(types)];
+        const size_t size = dpr_dtype_size(dtype), part = dtype == DPR_C64 ? size / 2 : size;
+        const uint64_t *extents = shapes[k / 2 / LENGTH(types)];
+        const size_t elements = (size_t)(extents[0] * extents[1]);
+        const size_t reduced = k / LENGTH(types) % 2, results = (size_t)extents[1 - reduced];
+        dpr_axes axes = DPR_AXES_INIT;
+        memset(s.in, 0, elements * size);
+        for (size_t i = part - 1; i < elements * size; i += part)
+            s.in[i] = 0x80;
+        memset(s.known, 0, results * 2 * size);
+        axes.dimensions = 2;
+        axes.extents = extents;
+        axes.reduced = UINT32_C(1) << reduced;
+        EXPECT_TRUE(gpu_copy(s.in_device, s.in, elements * size));
+        EXPECT_STATUS(DPR_OK, dpr_reduce_axes(s.gpu, s.in_device, s.got, dtype, DPR_SUM, &axes, NULL));
+        EXPECT_EQ_BYTES(s.known, s.got, results * ref_result_size(DPR_SUM, dtype));
+    }
+    close_scene(&s);
+}
+
 /* The first launch of each kernel is in a capture. As each test runs in a process of its own, no other has loaded it.
  */
 TEST(GpuAxesCalls, plans_are_captured_before_they_run) {

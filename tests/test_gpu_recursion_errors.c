@@ -88,6 +88,15 @@ GPU_TEST(limit_of_tasks) {
         EXPECT_STATUS(DPR_ERR_LIMIT, endless_run(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
         EXPECT_CONTAINS(dpr_last_error(), "has more tasks than options->max_tasks, which is 20000");
     }
+    s->options.arena_tasks = 0;
+    s->options.max_seconds = 20;
+    for (s->options.max_tasks = 1000; s->options.max_tasks < 1070; s->options.max_tasks++) /* at any level of a block */
+        for (int i = 0; i < 2; i++) {
+            root = 100000;
+            EXPECT_STATUS(DPR_ERR_LIMIT,
+                          (i ? ladder_run : chain_run)(s->ctx, &root, 1, NULL, &result, &s->options, NULL, NULL));
+            EXPECT_CONTAINS(dpr_last_error(), "has more tasks than options->max_tasks");
+        }
     EXPECT_EQ_U64(5, result);
 }
 

@@ -525,6 +525,40 @@ TEST(GpuSegments, memory_checks_and_graphs) {
     close_scene(&s);
 }
 
+/* Kernels, and the copy engine, read offsets where they are. Pages of managed memory are the host's before each call.
+ */
+TEST(GpuSegments, offsets_in_pinned_and_managed_memory) {
+    NEED_GPU();
+    static const char *const strategies[] = {"segments.merge", "segments.group", "segments.small"};
+    static const dpr_memory memories[] = {DPR_MEMORY_PINNED, DPR_MEMORY_MANAGED};
+    const int32_t one = 1;
+    scene s;
+    open_scene(&s, MOST_ELEMENTS, MOST_SEGMENTS);
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    int64_t *const got = (int64_t *)(void *)s.got;
+    segments.count = make_segments(&s, length_short, 0, 0);
+    EXPECT_TRUE(gpu_repeat(s.in_device, MOST_ELEMENTS * sizeof one, &one, sizeof one));
+    for (size_t k = 0; k < LENGTH(strategies) * LENGTH(memories); k++) {
+        const dpr_memory memory = memories[k % LENGTH(memories)];
+        const size_t bytes = (segments.count + 1) * sizeof *s.begins;
+        dpr_options options = DPR_OPTIONS_INIT;
+        int64_t *const offsets = gpu_alloc(memory, bytes);
+        size_t wrong = 0;
+        memcpy(offsets, s.begins, bytes);
+        memset(got, 0x5a, segments.count * sizeof *got);
+        segments.begins = offsets;
+        options.strategy = strategies[k / LENGTH(memories)];
+        EXPECT_STATUS(
+            DPR_OK, dpr_reduce_segments(s.gpu, s.in_device, got, MOST_ELEMENTS, DPR_I32, DPR_SUM, &segments, &options));
+        for (size_t i = 0; i < segments.count; i++)
+            wrong += got[i] != s.ends[i] - s.begins[i];
+        EXPECT_THAT(wrong == 0, "%s, offsets in memory %d: %zu results are wrong", options.strategy, (int)memory,
+                    wrong);
+        gpu_free(memory, offsets);
+    }
+    close_scene(&s);
+}
+
 /* Where a number of segments lies, and the calls that read it there. */
 typedef struct counted {
     scene *scene;

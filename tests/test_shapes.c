@@ -98,7 +98,7 @@ SHAPE_TEST(other_strides_are_reduced) {
         options.strategy = "cpu.serial";
         fixture->problem.options = &options;
         expect_refusal(fixture, DPR_ERR_STRATEGY_UNABLE,
-                       "strategy \"cpu.serial\" cannot run this: runs one array without gaps");
+                       "strategy \"cpu.serial\" cannot run this: runs one array, not along axes or with gaps");
         fixture->problem.options = NULL;
     }
     shape(fixture, 2, extents, NULL);
@@ -274,7 +274,7 @@ static dpr_plan *plan_of_columns(scene *s, uint64_t columns, const char *part) {
     EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
     EXPECT_CONTAINS(text, part);
     EXPECT_CONTAINS(text, "\n  cpu.serial ");
-    EXPECT_CONTAINS(text, " refused: runs one array without gaps\n");
+    EXPECT_CONTAINS(text, " refused: runs one array, not along axes or with gaps\n");
     s->problem.axes = NULL;
     return plan;
 }

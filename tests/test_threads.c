@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 #include "cpu/cores.h"
 #include "cpu/pool.h"
@@ -106,6 +109,39 @@ TEST(Threads, many_share_a_context) {
     dpr_ctx_destroy(ctx);
     dpr_shutdown();
 }
+
+#if defined(__x86_64__)
+/* Subnormal numbers count, also where the caller's thread takes them for zero, as in programs that GCC links with
+ * -ffast-math; and the thread's mode stays as it is. */
+TEST(Threads, results_do_not_depend_on_the_mode_of_the_caller) {
+    enum { NUMBERS = 1 << 20, FLUSH = 0x9fc0 };
+    static const char *const strategies[] = {"cpu.serial", "cpu.simd", "cpu.threads"};
+    dpr_ctx *ctx = NULL;
+    float *in = malloc(NUMBERS * sizeof *in);
+    const unsigned before = _mm_getcsr();
+    ASSERT_TRUE(in != NULL);
+    for (int i = 0; i < NUMBERS; i++)
+        in[i] = 0x1p-130F;
+    ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
+    for (int i = 0; i < 30; i++) {
+        dpr_options options = DPR_OPTIONS_INIT;
+        float sum = 0;
+        int64_t count = 0;
+        options.strategy = strategies[i % 3];
+        _mm_setcsr(FLUSH);
+        const dpr_status summed = dpr_reduce_ex(ctx, in, &sum, NUMBERS, DPR_F32, DPR_SUM, &options);
+        const dpr_status counted = dpr_reduce_ex(ctx, in, &count, 37, DPR_F32, DPR_COUNT, &options);
+        const unsigned after = _mm_getcsr();
+        _mm_setcsr(before);
+        EXPECT_TRUE(summed == DPR_OK && counted == DPR_OK);
+        EXPECT_EQ_I64(FLUSH, after & ~0x3fU); /* but for the flags */
+        EXPECT_THAT(sum == 0x1p-110F, "%s: %g", options.strategy, (double)sum);
+        EXPECT_EQ_I64(37, count);
+    }
+    dpr_ctx_destroy(ctx);
+    free(in);
+}
+#endif
 
 typedef struct ramp_job {
     dpr_ctx *ctx;

@@ -250,6 +250,31 @@ FILE_TEST(locks_that_cannot_be_made) {
     EXPECT_TRUE(chmod(fixture->folder, 0755) == 0);
 }
 
+/* The array that is measured does not let ALL or ANY end at its first element: no machine reads so many bytes in a
+ * microsecond. */
+FILE_TEST(plans_measure_whole_arrays) {
+    static const dpr_op ops[] = {DPR_ALL, DPR_ANY};
+    for (size_t i = 0; i < LENGTH(ops); i++) {
+        dpr_problem problem = DPR_PROBLEM_INIT;
+        const dpr_options options = measuring();
+        dpr_plan *plan = NULL;
+        char text[TEXT];
+        size_t size = sizeof text;
+        double us = 0;
+        problem.op = ops[i];
+        problem.dtype = DPR_U8;
+        problem.count = (size_t)1 << 22;
+        problem.options = &options;
+        ASSERT_STATUS(DPR_OK, dpr_plan_create(fixture->ctx, &problem, &plan));
+        EXPECT_STATUS(DPR_OK, dpr_plan_explain(plan, text, &size));
+        const char *line = strstr(text, "\n* cpu.simd ");
+        line = line ? line : strstr(text, "\n  cpu.simd ");
+        ASSERT_TRUE(line && sscanf(line + 12, "%lf us, measured", &us) == 1);
+        EXPECT_THAT(us > 1, "%g us", us);
+        dpr_plan_destroy(plan);
+    }
+}
+
 /* Times that are added are of cold caches, whatever the effort. */
 FILE_TEST(added_times_have_no_effort) {
     double seconds = 0;

@@ -7,7 +7,7 @@
 #
 # Exit code 0: clean. 1: findings, on stdout. 77: the linter is not installed in the version that the sources follow.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.."
 clang_version=14
 
 # Prints the name of the LLVM tool in that version.

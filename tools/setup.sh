@@ -2,7 +2,7 @@
 # Sourced by run.sh, test.sh and .ci/run: installs what is missing and builds. All of it speaks on stderr, so that
 # stdout is the command's own.
 
-dpr_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+dpr_root=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 dpr_packages=(cmake ninja-build gcc g++ pkg-config python3 libhwloc-dev libcjson-dev libpng-dev libgtest-dev)
 # Tests from other languages, the example with MPI, plots of `dpr report` and a browser for its pages; the linters, which
 # are of one version everywhere, because each formats a little differently; and the compiler of the fuzzers.
@@ -77,7 +77,11 @@ dpr_setup() {
 
 # One sentence where there will be no GPU strategies.
 dpr_say_without_nvcc() {
-    if ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ] && [ -z "${CUDACXX-}" ]; then
+    local folder
+    for folder in "${CUDA_PATH-}" "${CUDA_HOME-}" /usr/local/cuda; do
+        [ ! -x "$folder/bin/nvcc" ] || return 0
+    done
+    if ! command -v nvcc >/dev/null && [ -z "${CUDACXX-}" ]; then
         dpr_say "No nvcc: building the CPU-only library. For the GPU, install NVIDIA's CUDA toolkit (12.5 or later) so" \
                 "that nvcc is on PATH or in /usr/local/cuda/bin, and run this again."
     fi

@@ -39,6 +39,9 @@
  * contexts, its device and what other threads capture in streams as it finds them. It makes no CUDA context on a device
  * that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
+ * - Runs on the CPU, recursions included, are done in C's default floating-point mode, whatever mode the calling thread
+ *   is in, which it has again afterwards: rounding to nearest, with subnormal numbers and without traps.
+ * - A call takes up to 256 KiB of the calling thread's stack.
  * - For bindings of other languages: dpr/plain.h, which the build makes from this header, has the same declarations and
  *   no preprocessor directives.
  *
@@ -346,14 +349,16 @@ enum {
  * wait for unrelated kernels afterwards: the first dpr_reduce() of each operation and type in a CUDA context without a
  * dpr_ctx_create(); the first calls and plans of each operation and type that take kernels for segments or axes; the
  * first call that names a strategy which the planner does not choose by itself; the first use of nested launches;
- * blocking calls while a stream that waits for the legacy default stream is captured; and dpr_ctx_destroy() and
- * dpr_shutdown(), which give memory back.
+ * the first run of a recursion's policy; plans that are made with DPR_MEASURE; blocking calls while a stream that waits
+ * for the legacy default stream is captured; and dpr_ctx_destroy() and dpr_shutdown(), which give memory back.
  *
  * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
  * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must belong
- * to the same CUDA context, or to a green context made from it; then the calls use only the green context's SMs. For
- * any other stream a call ends with DPR_ERR_WRONG_DEVICE. After the CUDA context is destroyed, or reset with its
- * device, every call ends with DPR_ERR_CUDA; only dpr_ctx_destroy() may still be called.
+ * to the same CUDA context, or to a green context made from it; then the calls use only the green context's SMs. (If
+ * the dpr_ctx itself belongs to a green context, streams of all green contexts with the same regular context may be
+ * used, and of that one.) For any other stream a call ends with DPR_ERR_WRONG_DEVICE. After the CUDA context is
+ * destroyed, or reset with its device, every call ends with DPR_ERR_CUDA, except dpr_ctx_destroy(), which frees what
+ * the host holds.
  *
  * Errors: DPR_ERR_NULL_POINTER, DPR_ERR_INVALID_OPTION (no device number), DPR_ERR_NO_DEVICE, DPR_ERR_OUT_OF_MEMORY,
  * DPR_ERR_CUDA. */
@@ -473,11 +478,12 @@ typedef enum dpr_effort {
                                  call, of whatever numbers of elements: DPR_ERR_WISDOM if none has */
     DPR_MEASURE = 3 /**< dpr_plan_create() alone, for an array without gaps: it runs every candidate on an array of its
                          own in memory of the problem's kind, takes the quickest, and adds the times to the process's
-                         wisdom. A candidate runs twice, and then in five batches of 1 ms or of 64 runs, whichever is
-                         shorter, but of at least one run; there are no batches if it takes more than four times as
-                         long as the best so far. The array stays in the caches if it fits; `dpr tune` measures with
-                         cold caches. So these times are kept apart: they replace none that dpr_wisdom_add() has added,
-                         and other plans use them only for strategies without an added time for the kind of call */
+                         wisdom, except those of several operations and of DPR_NAN_IGNORE. A candidate runs twice, and
+                         then in five batches of 1 ms or of 64 runs, whichever is shorter, but of at least one run;
+                         there are no batches if it takes more than four times as long as the best so far. The array
+                         stays in the caches if it fits; `dpr tune` measures with cold caches. So these times are kept
+                         apart: they replace none that dpr_wisdom_add() has added, and other plans use them only for
+                         strategies without an added time for the kind of call */
 } dpr_effort;
 
 /** Options of a reduction. Start from DPR_OPTIONS_INIT. */
@@ -494,8 +500,8 @@ typedef struct dpr_options {
                           takes two values, one for each of its results. Not for ARGMIN, ARGMAX, NORM2, MEAN and VAR.
                           Read during the call */
     dpr_stream stream; /**< the stream of a call that waits for its result (dpr_reduce_ex(), dpr_reduce_fused(),
-                          dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_by_key() and
-                          dpr_reduce_axes()); NULL: the order is that
+                          dpr_reduce_partial(), dpr_reduce_segments(), dpr_reduce_segments_partial(),
+                          dpr_reduce_by_key() and dpr_reduce_axes()); NULL: the order is that
                           of dpr_reduce(), which describes both. It must be NULL on a CPU context and for every other
                           call, and it must not be captured at the time: DPR_ERR_INVALID_OPTION */
     const dpr_launch_options *launch; /**< options of strategies to learn from; NULL: their defaults. Read during the
@@ -601,11 +607,11 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * results are bitwise reproducible on the GPU as DPR_FAST says, and on the CPU for the same strategy and number of
  * threads.
  *
- * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory are then copied to and
- * from the device. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in pinned or
- * managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that the host
- * reaches. options->launch->report must be NULL (a plan of segments takes one). `out` must not overlap `in` or the
- * numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, VAR and MINMAX, MEAN of
+ * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory then have copies in memory
+ * from the context's pool. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in
+ * pinned or managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that
+ * the host reaches. options->launch->report must be NULL (a plan of segments takes one). `out` must not overlap `in` or
+ * the numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, VAR and MINMAX, MEAN of
  * integers of 4 and 8 bytes, and MEAN of floating-point and complex types with DPR_NAN_IGNORE. Offsets that decrease
  * are allowed; segments.merge takes long for them.
  *
@@ -717,13 +723,13 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * options->init is combined with every result. Floating-point results are bitwise reproducible for the same extents and
  * strides: on the GPU as DPR_FAST says, and on the CPU for the same strategy and number of threads.
  *
- * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory.
- * Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is asked for by name and `in` is in pinned or managed
- * memory, and `out` must be in memory that the host reaches. options->launch->report must be NULL. axes.tiles takes
- * device memory from the context's pool only if blocks share results because these are few: 16 bytes for each result
- * that a block has a share of (up to 56 for what segments.group alone runs of segments), on an H200 less than 80
- * MiB, and less than 2.5 times the bytes of the elements; dpr_plan_explain() says how much. Errors: those of
- * dpr_reduce_ex(), and DPR_ERR_OVERLAP. */
+ * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory,
+ * and have a copy in memory from the context's pool. Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is
+ * asked for by name and `in` is in pinned or managed memory, and `out` must be in memory that the host reaches.
+ * options->launch->report must be NULL. axes.tiles takes device memory from the context's pool only if blocks share
+ * results because these are few: 16 bytes for each result that a block has a share of (up to 56 for what segments.group
+ * alone runs of segments), on an H200 less than 80 MiB, and less than 2.5 times the bytes of the elements;
+ * dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(), and DPR_ERR_OVERLAP. */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 

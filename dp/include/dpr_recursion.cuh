@@ -158,6 +158,9 @@
 #include "dpr/device/recursion.h"
 #include "dpr/device/solve.h"
 #ifdef __CUDACC__
+#if !__has_include("dpr/device/kernels.cuh")
+#error "this dpr was built without CUDA: compile the policy as C++, or install a dpr that was built with CUDA"
+#endif
 #include "dpr/device/kernels.cuh"
 #endif
 

@@ -3,10 +3,10 @@
  * Before a recursion's first run, the costs of its roots stand for the number of tasks: the engine is chosen that takes
  * the least time for as many of the cheapest kind. Where costs are not known, it is the first one that can run the
  * call, because a GPU has more lanes than a CPU has cores. The report says how many tasks there are. Later calls with
- * similar roots run each engine that could be as fast two times, and then stay with the fastest. Two times, because a
- * first run may load kernels, take memory, or move pages of managed memory to where the engine runs; the shortest run
- * counts. An engine that comes close to the fastest runs two times more, and so does the one that was the fastest until
- * another one is.
+ * similar roots run each engine that could be as fast two times in turn, and then stay with the fastest. Two times,
+ * because a first run may load kernels, take memory, or move pages of managed memory to where the engine runs; the
+ * shortest run counts. An engine that comes close to the fastest runs two times more, and so does the one that was the
+ * fastest until another one is. From time to time, those that are close run again: what has disturbed them may be over.
  *
  * If only larger problems of the recursion have run, times are predicted from theirs. From smaller ones they are not:
  * what a short run of a GPU takes says little about a long one. */
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "api/ctx.h"
+#include "clock.h"
 #include "engines.h"
 
 enum { MOST_ENGINES = 16, PLACES = 256, FEW_RUNS = 2, MANY_RUNS = 4 };
@@ -37,6 +38,9 @@ static const double LAUNCH = 2e-6;
  * SHORT seconds. */
 static const double HOPELESS = 10, SHORT = 0.25;
 
+/* Engines close to the fastest run again after so many runs, and then after twice as many, up to MOST_WAIT. */
+enum { FIRST_WAIT = 16, MOST_WAIT = 256 };
+
 /* Assumed costs tell which of two engines is faster only if the predictions differ by at least this factor. */
 static const double CLEAR = 8;
 
@@ -48,6 +52,7 @@ typedef struct kind {
     const dpr_recursion *recursion; /* NULL: the place is free */
     int device;
     int by_cost, size; /* the logarithm of the roots' costs together (by_cost is 1), or of their number */
+    int threads;       /* of engine `cpu` */
     uint64_t cutoff;   /* it decides how many tasks there are */
 } kind;
 
@@ -55,10 +60,11 @@ typedef struct kind {
 typedef struct seen {
     kind of;
     uint64_t tasks;
-    size_t last;                         /* engine that ran */
-    double seconds[MOST_ENGINES];        /* of the shortest run, about; 0: there was none */
-    unsigned char runs[MOST_ENGINES];    /* at most MANY_RUNS; as many for an engine that cannot run the call */
-    unsigned char excused[MOST_ENGINES]; /* 1: the latest run was slow, and did not count */
+    size_t last;                      /* engine that ran */
+    unsigned since, wait;             /* runs since engines close to the fastest ran again; and until they do */
+    double seconds[MOST_ENGINES];     /* of the shortest run, about; 0: there was none */
+    double latest[MOST_ENGINES];      /* of the latest run */
+    unsigned char runs[MOST_ENGINES]; /* at most MANY_RUNS; as many for an engine that cannot run the call */
 } seen;
 
 static struct {
@@ -124,7 +130,8 @@ static int logarithm(uint64_t n) {
 
 /* Whether sizes can be compared. */
 static int is_comparable(const kind *a, const kind *b) {
-    return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost && a->cutoff == b->cutoff;
+    return a->recursion == b->recursion && a->device == b->device && a->by_cost == b->by_cost
+           && a->threads == b->threads && a->cutoff == b->cutoff;
 }
 
 void dpr_engine_size(dpr_recursion_call *call) {
@@ -137,6 +144,7 @@ static kind kind_of(const dpr_recursion_call *call) {
     return (kind){.recursion = call->recursion,
                   .device = dpr_ctx_device(call->ctx),
                   .by_cost = call->by_cost,
+                  .threads = call->options.threads,
                   .cutoff = call->cutoff,
                   .size = call->size};
 }
@@ -217,6 +225,13 @@ static const dpr_engine *find_likely(const dpr_recursion_call *call, int on_gpu,
     return best;
 }
 
+/* The time that this takes is not the engine's. */
+static void measure(const dpr_engine *engine, const dpr_recursion_call *call) {
+    const double began = dpr_recursion_now();
+    engine->measure(call);
+    *call->waited += dpr_recursion_now() - began;
+}
+
 /* Whether two predictions differ by less than assumed costs may be wrong. */
 static int is_unclear(double a, double b) {
     return a < CLEAR * b && b < CLEAR * a;
@@ -230,7 +245,7 @@ static const dpr_engine *first_by_cost(const dpr_recursion_call *call) {
         return NULL;
     const dpr_engine *cpu = find_likely(call, 0, &cpu_seconds), *gpu = find_likely(call, 1, &gpu_seconds);
     if (cpu && gpu && gpu->measure && is_unclear(cpu_seconds, gpu_seconds)) {
-        gpu->measure(call);
+        measure(gpu, call);
         gpu = find_likely(call, 1, &gpu_seconds);
     }
     return cpu && cpu_seconds < gpu_seconds ? cpu : gpu;
@@ -264,7 +279,7 @@ static int find_best(const seen *s, const dpr_recursion_call *call, size_t *best
 static double find_least(const dpr_engine *engine, const dpr_recursion_call *call, uint64_t tasks, double seconds) {
     if (engine->nested && engine->measure && !call->is_limited
         && is_unclear(engine->least_seconds(call, tasks), seconds))
-        engine->measure(call);
+        measure(engine, call);
     return engine->least_seconds(call, tasks);
 }
 
@@ -285,6 +300,8 @@ static const dpr_engine *by_experience(const seen *s, const dpr_recursion_call *
     if (!find_best(s, call, &best))
         return first(call, reason);
     *reason = "it could be faster than what ran before";
+    if (is_worth_trying(s, s->last, best, call)) /* its data are where it runs */
+        return dpr_engines[s->last];
     for (size_t i = 0; dpr_engines[i]; i++)
         if (is_worth_trying(s, i, best, call))
             return dpr_engines[i];
@@ -377,28 +394,40 @@ static size_t fastest_of(const seen *s, size_t engine) {
     return best;
 }
 
-/* Adds a run to what was seen. The shortest run counts, but is forgotten slowly: by a quarter at most, because one run
- * that was interrupted may have taken a hundred times as long. That may let another engine be the fastest, so the one
- * before is tried again. A slow run after one of another engine is excused once, because it may have moved pages of
- * managed memory back. */
+/* Lets engines that come close to the fastest run again, if it is time. */
+static void renew(seen *s, size_t fastest) {
+    if (++s->since <= s->wait)
+        return;
+    for (size_t i = 0; dpr_engines[i] && s->wait > 0; i++)
+        if (i != fastest && s->runs[i] > FEW_RUNS && s->seconds[i] > 0 && s->seconds[i] < CLOSE * s->seconds[fastest])
+            s->runs[i] = FEW_RUNS;
+    s->since = 0;
+    s->wait = s->wait == 0 ? FIRST_WAIT : s->wait < MOST_WAIT ? 2 * s->wait : s->wait;
+}
+
+/* Adds a run to what was seen. The shortest run counts, but is forgotten slowly: as far as two runs in turn were slow,
+ * because one may have been interrupted, or may have moved pages of managed memory back; and by a quarter at most. That
+ * may let another engine be the fastest, so the one before is tried again. */
 static void add(seen *s, size_t engine, const dpr_recursion_report *report) {
-    const double before = s->seconds[engine];
+    const double before = s->seconds[engine], both = least_of(report->seconds, s->latest[engine]);
     if (s->tasks > 0 && (report->tasks > FACTOR * s->tasks || report->tasks < s->tasks / FACTOR)) {
         memset(s->seconds, 0, sizeof s->seconds);
         memset(s->runs, 0, sizeof s->runs);
+        s->since = s->wait = 0;
     }
     s->tasks = report->tasks;
     if (s->runs[engine] < MANY_RUNS)
         s->runs[engine]++;
-    const int first = s->seconds[engine] == 0, slow = !first && report->seconds > before;
     const size_t fastest = fastest_of(s, engine);
-    s->excused[engine] = slow && s->last != engine && !s->excused[engine];
-    if (first || !slow)
+    if (s->seconds[engine] == 0 || report->seconds <= before)
         s->seconds[engine] = report->seconds;
-    else if (!s->excused[engine])
-        s->seconds[engine] = before + least_of(report->seconds - before, before) / 4;
-    if (fastest_of(s, engine) != fastest && s->runs[fastest] > FEW_RUNS)
+    else if (both > before)
+        s->seconds[engine] = before + least_of(both - before, before) / 4;
+    const size_t now_fastest = fastest_of(s, engine);
+    if (now_fastest != fastest && s->runs[fastest] > FEW_RUNS)
         s->runs[fastest] = FEW_RUNS;
+    renew(s, now_fastest);
+    s->latest[engine] = report->seconds;
     s->last = engine;
 }
 

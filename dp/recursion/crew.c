@@ -17,6 +17,7 @@
 #include "api/ctx.h"
 #include "caps.h"
 #include "clock.h"
+#include "cpu/float_mode.h"
 #include "cpu/pool.h"
 #include "cpu/quota.h"
 #include "engines.h"
@@ -569,7 +570,9 @@ static dpr_status run_crew(const dpr_recursion_call *call, int threads, dpr_recu
         open_thread(&c, i);
     begin(&c);
     if (!is_over(&c)) {
+        const uint64_t mode = dpr_float_mode_enter(); /* that of the other threads */
         run_threads(&c);
+        dpr_float_mode_leave(mode);
         check_time(&c, dpr_recursion_now());
     }
     const dpr_status status = end(&c, report);

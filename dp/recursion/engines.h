@@ -21,7 +21,7 @@ typedef struct dpr_recursion_call {
     double began;             /* dpr_recursion_now() (clock.h) */
     double max_seconds;       /* more than 0 */
     int is_limited;           /* 1: the caller has set max_seconds */
-    double *waited;           /* run() adds the seconds in which it waited for runs of other threads */
+    double *waited;           /* seconds in which the call waited for runs of other threads, or measured costs */
     dpr_recursion_options options;
     dpr_stream stream;
 } dpr_recursion_call;

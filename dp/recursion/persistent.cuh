@@ -158,9 +158,8 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
             note_level(args, end, to);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
-        if (levels % levels_until_look == 0)
-            failed = arena.failed();
-        __syncthreads(); /* all have read the same words */
+        /* One thread looks, and behind what it has noted itself: all must leave the loop at once. */
+        failed = __syncthreads_or(threadIdx.x == 0 && levels % levels_until_look == 0 && arena.failed()) != 0;
     }
     end_span(args, began, DPR_SPAN_DIVIDE, blockIdx.x);
     if (threadIdx.x == 0) {

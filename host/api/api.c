@@ -315,7 +315,7 @@ dpr_status dpr_reduce_fused(dpr_ctx *ctx, const void *in, void *const *outs, siz
     call c;
     dpr_status status = check_fused(ctx, outs);
     if (status == DPR_OK)
-        status = dpr_request_fuse(ops, n, dtype, count, options, &c.request);
+        status = dpr_request_fuse(ops, n, "n", dtype, count, options, &c.request);
     return status == DPR_OK ? reduce_blocking(ctx, in, outs, &c) : status;
 }
 
@@ -324,7 +324,7 @@ dpr_status dpr_reduce_fused_async(dpr_ctx *ctx, const void *in, void *const *out
     call c;
     dpr_status status = check_fused(ctx, outs);
     if (status == DPR_OK)
-        status = dpr_request_fuse(ops, n, dtype, count, options, &c.request);
+        status = dpr_request_fuse(ops, n, "n", dtype, count, options, &c.request);
     return status == DPR_OK ? reduce_in_stream(ctx, in, outs, &c, stream) : status;
 }
 

@@ -7,6 +7,7 @@
 
 #include "error.h"
 #include "plan/registry.h"
+#include "start.h"
 #include "wisdom.h"
 
 /* A batch has as many runs as take this long, by the second run, but no more than MOST_RUNS. The time of a strategy is
@@ -30,18 +31,26 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The array is zeros, or whatever the GPU's memory holds. */
+/* What all bytes of the array are: ANY ends at the first element that is not 0, and ALL at the first that is; the other
+ * operations get numbers near 1 or, in wide types, small ones, which are slow for none. Device and managed memory is
+ * left as it is. */
+static int fill_of(const dpr_request *request) {
+    return request->fused.count == 0 && dpr_key_op(&request->key) == DPR_ANY ? 0 : 0x3c;
+}
+
 static dpr_status allocate(arrays *a) {
     const size_t bytes = a->request->count * a->request->dtype->size, results = DPR_FUSED_MOST * DPR_RESULT_BYTES;
     if (a->memory != DPR_MEMORY_HOST) {
         const dpr_status status = dpr_device_take(dpr_ctx_gpu(a->ctx), a->memory, bytes + 1, &a->in);
+        if (status == DPR_OK && a->memory == DPR_MEMORY_PINNED)
+            memset(a->in, fill_of(a->request), bytes + 1);
         return status == DPR_OK ? dpr_device_take(dpr_ctx_gpu(a->ctx), DPR_MEMORY_DEVICE, results, &a->out) : status;
     }
     a->in = malloc(bytes + 1);
     a->out = malloc(results);
     if (!a->in || !a->out)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for an array of %zu bytes to measure with", bytes);
-    memset(a->in, 0, bytes + 1);
+    memset(a->in, fill_of(a->request), bytes + 1);
     return DPR_OK;
 }
 
@@ -78,7 +87,7 @@ static dpr_status run(const arrays *a, const dpr_choice *choice, int n, double *
         if (step->strategy->side == DPR_ON_GPU)
             status = dpr_ctx_run(a->ctx, choice, &of, i + 1 < n ? NULL : &(dpr_host_result){NULL, 0});
         else
-            (void)step->strategy->launch(&of);
+            dpr_start_on_cpu(step->strategy, &of);
     }
     *seconds = (now() - began) / n;
     return status;

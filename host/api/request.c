@@ -140,18 +140,27 @@ dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_
     return options ? take_options(options, out) : DPR_OK;
 }
 
-dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, dpr_dtype dtype, size_t count, const dpr_options *options,
-                            dpr_request *out) {
+/* A sentence about an operation says which one it is. */
+static dpr_status name_operation(dpr_status status, size_t i) {
+    dpr_kept_error kept;
+    if (status != DPR_ERR_INVALID_OP && status != DPR_ERR_UNSUPPORTED_PAIR && status != DPR_ERR_EMPTY)
+        return status;
+    dpr_error_keep(&kept);
+    return dpr_fail(status, "ops[%zu]: %s", i, kept.sentence);
+}
+
+dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, const char *argument, dpr_dtype dtype, size_t count,
+                            const dpr_options *options, dpr_request *out) {
     dpr_outputs fused = {.count = n > 1 ? (int)n : 0};
     uint32_t rows = 0;
     if (!ops)
         return dpr_fail(DPR_ERR_NULL_POINTER, "ops is NULL");
     if (n < 1 || n > DPR_FUSED_MOST)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "n is %zu; it should be from 1 to %d", n, DPR_FUSED_MOST);
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is %zu; it should be from 1 to %d", argument, n, DPR_FUSED_MOST);
     for (size_t i = n; i-- > 0;) { /* the first is made last, and stays */
         const dpr_status status = dpr_request_make(ops[i], dtype, count, options, out);
         if (status != DPR_OK)
-            return status;
+            return name_operation(status, i);
         fused.op[i] = DPR_ROW(ops[i]);
         rows |= out->key.f.ops;
     }
@@ -190,9 +199,9 @@ dpr_status dpr_request_partial(uint64_t first_index, dpr_request *request) {
 
 /* Makes a request of the problem's operations, for `count` elements. */
 static dpr_status make(const dpr_problem *problem, size_t count, dpr_request *out) {
-    return problem->ops
-               ? dpr_request_fuse(problem->ops, problem->op_count, problem->dtype, count, problem->options, out)
-               : dpr_request_make(problem->op, problem->dtype, count, problem->options, out);
+    return problem->ops ? dpr_request_fuse(problem->ops, problem->op_count, "problem->op_count", problem->dtype, count,
+                                           problem->options, out)
+                        : dpr_request_make(problem->op, problem->dtype, count, problem->options, out);
 }
 
 /* A problem of one array. */

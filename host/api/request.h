@@ -26,9 +26,10 @@ typedef struct dpr_request {
 /* Checks everything but pointers. `options` may be NULL. *out is unspecified after a failure. */
 dpr_status dpr_request_make(dpr_op op, dpr_dtype dtype, size_t count, const dpr_options *options, dpr_request *out);
 
-/* The same for 1 to DPR_FUSED_MOST operations. A single one makes a request like that of dpr_request_make(). */
-dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, dpr_dtype dtype, size_t count, const dpr_options *options,
-                            dpr_request *out);
+/* The same for 1 to DPR_FUSED_MOST operations. A single one makes a request like that of dpr_request_make(). `argument`
+ * is what the caller's `n` is called. */
+dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, const char *argument, dpr_dtype dtype, size_t count,
+                            const dpr_options *options, dpr_request *out);
 
 /* The number of results. */
 static inline int dpr_request_outs(const dpr_request *request) {

@@ -24,16 +24,18 @@ static dpr_status check_ranges(const dpr_segment_list *list, size_t elements) {
 
 /* The elements of all segments together: the choice of a strategy depends on it. More than 2^14 begins and ends are
  * estimated from 64 segments, so that this takes little time. With that many segments, their number alone decides the
- * choice. */
+ * choice. Offsets may decrease in between, so that the last one does not tell. */
 static size_t count_elements(const dpr_parts *c) {
     enum { MOST = 1 << 14, ASKED = 64 };
     const dpr_segment_list *list = &c->shape.segments;
+    const size_t from_first_to_last = c->shape.has_ends ? 0 : dpr_segment_elements(list, 0, list->count);
+    const uint64_t asked = list->count <= MOST ? list->count : ASKED;
     double sum = 0;
-    if (!c->shape.has_ends || list->count <= MOST)
-        return dpr_segment_elements(list, 0, list->count);
-    for (uint64_t i = 0; i < ASKED; i++)
-        sum += (double)dpr_segment_elements(list, list->count / ASKED * i, list->count / ASKED * i + 1);
-    sum *= (double)list->count / ASKED;
+    if (from_first_to_last > 0)
+        return from_first_to_last;
+    for (uint64_t i = 0; i < asked; i++)
+        sum += (double)dpr_segment_elements(list, list->count / asked * i, list->count / asked * i + 1);
+    sum *= (double)list->count / (double)asked;
     return sum < (double)PTRDIFF_MAX ? (size_t)sum : PTRDIFF_MAX;
 }
 

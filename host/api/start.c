@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "cpu/float_mode.h"
 #include "cuda/range.h"
 #include "lists.h"
 #include "log.h"
@@ -63,7 +64,9 @@ void dpr_start_on_cpu(const dpr_strategy *strategy, const dpr_run *run) {
     if (DPR_LOGS(LAUNCH))
         log_cpu(strategy, run);
     dpr_range_begin(strategy->name);
+    const uint64_t mode = dpr_float_mode_enter();
     (void)strategy->launch(run);
+    dpr_float_mode_leave(mode);
     dpr_range_end();
 }
 

@@ -294,8 +294,8 @@ static void fold_columns(const job *j, const tile *t, uint64_t first, uint64_t e
         need_offsets(j, from, c.rows, to);
         (void)j->many(NULL, &c);
     }
-    for (size_t w = 0; w < t->width && step != 1 && !accs; w++)
-        memcpy(out + (int64_t)w * step * (int64_t)j->result, results + w * j->result, j->result);
+    if (step != 1 && !accs)
+        dpr_results_spread(out, step, results, t->width, j->result);
 }
 
 /* ---- Strips ---- */
@@ -513,6 +513,27 @@ uint64_t dpr_cpu_tile_columns(const dpr_axes_layout *at, size_t element, uint64_
     return least(inner, columns);
 }
 
+/* Whether MINMAX is quicker as MIN and MAX, for which there are loops over many results. Where the elements of a result
+ * lie one behind the other, and are not few, its own loop is, which reads them once. */
+static int is_divided(const job *j) {
+    const int are_together = j->form == ROWS_FORM || (j->form == COPIES_FORM && inner_kept(&j->layout).in != 1);
+    return dpr_key_op(&j->run->key) == DPR_MINMAX && j->form != RUNS_FORM
+           && !(are_together && j->layout.each > DPR_MANY_LONGEST);
+}
+
+/* Both results of MINMAX, one after the other: each is in every second place. */
+static int find_extremes(const dpr_run *run, int threads) {
+    dpr_axes_layout layout = *run->axes;
+    for (int d = 0; d < layout.kept; d++)
+        layout.keep[d].out *= 2;
+    for (int i = 0; i < 2; i++) {
+        dpr_run one = dpr_run_extreme(run, i);
+        one.axes = &layout;
+        (void)dpr_cpu_axes(&one, dpr_cpu_fold_many(&one.key), dpr_cpu_fold(&one.key), threads);
+    }
+    return 0;
+}
+
 int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int threads) {
     job j = {.run = run, .layout = *run->axes, .in = run->in, .many = many, .fold = fold, .parts = 1};
     const uint64_t share = j.layout.outputs / ((uint64_t)threads * TURNS);
@@ -523,6 +544,8 @@ int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int thre
         sort_kept(&j.layout);
         j.form = form_of(&j);
     }
+    if (is_divided(&j))
+        return find_extremes(run, threads);
     const uint64_t inner = inner_kept(&j.layout).extent;
     j.width =
         j.form == COLUMNS_FORM ? dpr_cpu_tile_columns(&j.layout, j.element, (uint64_t)threads) : least(inner, WIDTH);

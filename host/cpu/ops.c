@@ -1,10 +1,47 @@
 /* The algebra of acc.h for run-time keys. */
 #include "ops.h"
 
+#include <string.h>
+
 #include "partial.h"
 
 static dpr_op op_of(const dpr_run *run, int i) {
     return (dpr_op)(DPR_FIRST_OP + (run->fused ? run->fused->op[i] : run->key.f.op));
+}
+
+dpr_run dpr_run_extreme(const dpr_run *run, int i) {
+    const size_t size = dpr_dtypes[run->key.f.dtype].size;
+    dpr_run one = *run;
+    one.key.f.op = DPR_ROW(i == 0 ? DPR_MIN : DPR_MAX);
+    one.key.f.ops = UINT32_C(1) << one.key.f.op;
+    one.out = (unsigned char *)run->out + (size_t)i * size;
+    memcpy(one.init.bytes, run->init.bytes + (size_t)i * size, size);
+    return one;
+}
+
+DPR_INLINE void spread(unsigned char *to, int64_t step, const unsigned char *from, size_t n, size_t size) {
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + (int64_t)i * step * (int64_t)size, from + i * size, size);
+}
+
+void dpr_results_spread(unsigned char *to, int64_t step, const unsigned char *from, size_t n, size_t size) {
+    switch (size) { /* copies of known sizes take no calls */
+    case 1:
+        spread(to, step, from, n, 1);
+        break;
+    case 2:
+        spread(to, step, from, n, 2);
+        break;
+    case 4:
+        spread(to, step, from, n, 4);
+        break;
+    case 8:
+        spread(to, step, from, n, 8);
+        break;
+    default:
+        spread(to, step, from, n, size);
+        break;
+    }
 }
 
 dpr_run dpr_run_alone(const dpr_run *run, int i) {
@@ -15,6 +52,17 @@ dpr_run dpr_run_alone(const dpr_run *run, int i) {
         one.fused = NULL;
     }
     return one;
+}
+
+static int is_decided(dpr_op op, const dpr_acc *acc) {
+    return (op == DPR_ALL && !(acc->bits & 1)) || (op == DPR_ANY && (acc->bits & 1));
+}
+
+int dpr_accs_are_decided(const dpr_run *run, const dpr_acc *accs) {
+    int are_decided = 1;
+    for (int i = 0; i < dpr_run_ops(run) && are_decided; i++)
+        are_decided = is_decided(op_of(run, i), &accs[i]);
+    return are_decided;
 }
 
 void dpr_accs_start(const dpr_run *run, dpr_acc *accs) {

@@ -97,14 +97,23 @@ static inline int dpr_run_ops(const dpr_run *run) {
     return run->fused ? run->fused->count : 1;
 }
 
+/* The run of MIN (i is 0) or MAX (1) that finds those results of a run of MINMAX. Its first one is at `out`. */
+dpr_run dpr_run_extreme(const dpr_run *run, int i);
+
+/* Copies n results of `size` bytes, at most 16, to places that are `step` results apart. */
+void dpr_results_spread(unsigned char *to, int64_t step, const unsigned char *from, size_t n, size_t size);
+
 /* The run of operation i alone. */
 dpr_run dpr_run_alone(const dpr_run *run, int i);
 
 /* Makes accs[i] the accumulator of no elements for operation i of the run. */
 void dpr_accs_start(const dpr_run *run, dpr_acc *accs);
 
+/* Whether more elements would not change the accumulators: those of ALL and ANY after an element that decides. */
+int dpr_accs_are_decided(const dpr_run *run, const dpr_acc *accs);
+
 /* Folds elements first .. first+count-1 of the run's array into accs. If there are several operations, they take turns
- * at chunks that stay in the cache. */
+ * at chunks that stay in the cache. Ends when the accumulators are decided. */
 void dpr_accs_fold(const dpr_run *run, size_t first, size_t count, dpr_acc *accs);
 
 /* accs become the accumulators of their own elements followed by those of `later`. */

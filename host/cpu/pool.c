@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cores.h"
+#include "float_mode.h"
 #include "log.h"
 #include "uncancelled.h"
 
@@ -181,6 +182,7 @@ static void *worker_main(void *argument) {
     char name[16];
     uint32_t job = 0;
     int spins = spins_of(pool->seats);
+    (void)dpr_float_mode_enter();
     atomic_store(&self->id, gettid());
     dpr_cores_pin(core_of(pool, self->seat));
     (void)snprintf(name, sizeof name, "dpr-%d", self->seat);

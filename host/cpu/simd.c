@@ -73,7 +73,7 @@ void dpr_accs_fold(const dpr_run *run, size_t first, size_t count, dpr_acc *accs
         dpr_cpu_fold (&run->key)(run->in, first, count, accs);
         return;
     }
-    for (size_t i = 0; i < count; i += chunk)
+    for (size_t i = 0; i < count && !dpr_accs_are_decided(run, accs); i += chunk)
         fold_chunk(run, first + i, count - i < chunk ? count - i : chunk, accs);
 }
 

@@ -354,23 +354,32 @@ DPR_LANES_OF(U32, uint32_t)
 DPR_LANES_OF(I64, int64_t)
 DPR_LANES_OF(U64, uint64_t)
 
+#if !defined(DPR_WHOLE_S1)
+#define DPR_WHOLE_S1(at) (vec_u8) __builtin_convertvector(load_I8(at), vec_s8)
+#define DPR_WHOLE_U1(at) __builtin_convertvector(load_U8(at), vec_u8)
+#define DPR_WHOLE_S2(at) (vec_u8) __builtin_convertvector(load_I16(at), vec_s8)
+#define DPR_WHOLE_U2(at) __builtin_convertvector(load_U16(at), vec_u8)
+#define DPR_WHOLE_S4(at) (vec_u8) __builtin_convertvector(load_I32(at), vec_s8)
+#define DPR_WHOLE_U4(at) __builtin_convertvector(load_U32(at), vec_u8)
+#endif
+
 /* As integers of 64 bits. */
 DPR_INLINE vec_u8 whole_lanes(dpr_dtype dtype, const unsigned char *at) {
     switch (dtype) {
     case DPR_BOOL:
-        return (vec_u8)(__builtin_convertvector(load_U8(at), vec_u8) != 0) & 1;
+        return (vec_u8)(DPR_WHOLE_U1(at) != 0) & 1;
     case DPR_I8:
-        return (vec_u8) __builtin_convertvector(load_I8(at), vec_s8);
+        return DPR_WHOLE_S1(at);
     case DPR_U8:
-        return __builtin_convertvector(load_U8(at), vec_u8);
+        return DPR_WHOLE_U1(at);
     case DPR_I16:
-        return (vec_u8) __builtin_convertvector(load_I16(at), vec_s8);
+        return DPR_WHOLE_S2(at);
     case DPR_U16:
-        return __builtin_convertvector(load_U16(at), vec_u8);
+        return DPR_WHOLE_U2(at);
     case DPR_I32:
-        return (vec_u8) __builtin_convertvector(load_I32(at), vec_s8);
+        return DPR_WHOLE_S4(at);
     case DPR_U32:
-        return __builtin_convertvector(load_U32(at), vec_u8);
+        return DPR_WHOLE_U4(at);
     default:
         return (vec_u8)load(at);
     }

@@ -204,11 +204,21 @@ static dpr_acc squares_of_numbers(numbers *b) {
     return sum_of_numbers(b, 1);
 }
 
+/* Whether all numbers are zeros. */
+static int are_zeros(const numbers *b) {
+    int all = 1;
+    for (size_t i = 0; i < b->count; i++)
+        all &= b->x[i] == 0;
+    return all;
+}
+
 /* Squares are added up without scaling first, and one by one if some may have left F64's range. */
 static dpr_acc norm_of_numbers(const numbers *b) {
     numbers squares = *b;
     dpr_acc sum = squares_of_numbers(&squares), scaled = {0};
     if (sum.re >= 0x1p-900 && sum.re <= 0x1p960) /* 2^63 elements cannot leave the range then */
+        return sum;
+    if (sum.re == 0 && are_zeros(b))
         return sum;
     for (size_t i = 0; i < b->count; i++) {
         dpr_acc one = {0};

@@ -16,11 +16,16 @@
 
 _Static_assert(sizeof(dpr_acc[DPR_FUSED_MOST]) <= sizeof(dpr_pool_cell), "a part's accumulators fit a cell");
 
-enum { BORDER_BYTES = 4096 }; /* parts begin at multiples of this many bytes from the array's beginning */
+enum {
+    BORDER_BYTES = 4096, /* parts begin at multiples of this many bytes from the array's beginning */
+    LOOK_BYTES = 1 << 18 /* of a part, after which it matters whether another one has decided the run */
+};
 
 typedef struct fold_job {
     const dpr_run *run;
     int parts;
+    int may_end;           /* 1: the operations are ALL and ANY, which one element may decide */
+    _Atomic int has_ended; /* 1: a part has decided the run */
 } fold_job;
 
 /* Index of the first element of part p. Rounding makes parts of whole cache lines and pages, whatever alignment
@@ -32,14 +37,24 @@ static size_t border(const dpr_run *run, int parts, int p) {
     return (run->count / n * i + run->count % n * i / n) / grain * grain;
 }
 
-static void fold_part(const fold_job *job, int part, dpr_acc *accs) {
-    size_t first = border(job->run, job->parts, part), end = border(job->run, job->parts, part + 1);
+static int may_end(const dpr_run *run) {
+    const uint32_t ends = UINT32_C(1) << DPR_ROW(DPR_ALL) | UINT32_C(1) << DPR_ROW(DPR_ANY);
+    return (dpr_cpu_ops(&run->key) & ~ends) == 0;
+}
+
+static void fold_part(fold_job *job, int part, dpr_acc *accs) {
+    const size_t first = border(job->run, job->parts, part), end = border(job->run, job->parts, part + 1);
+    const size_t step = job->may_end ? LOOK_BYTES / dpr_dtypes[job->run->key.f.dtype].size : end - first;
     dpr_accs_start(job->run, accs);
-    dpr_accs_fold(job->run, first, end - first, accs);
+    for (size_t i = first; i < end && !atomic_load(&job->has_ended); i += step) {
+        dpr_accs_fold(job->run, i, end - i < step ? end - i : step, accs);
+        if (job->may_end && dpr_accs_are_decided(job->run, accs))
+            atomic_store(&job->has_ended, 1);
+    }
 }
 
 static void task(void *user, int part, dpr_pool_cell *cell) {
-    const fold_job *job = user;
+    fold_job *job = user;
     dpr_acc accs[DPR_FUSED_MOST];
     fold_part(job, part, accs);
     memcpy(cell->bytes, accs, sizeof *accs * (size_t)dpr_run_ops(job->run));
@@ -58,7 +73,7 @@ static int threads_of(const dpr_run *run) {
 
 static int launch_array(const dpr_run *run) {
     const int threads = threads_of(run);
-    fold_job job = {.run = run, .parts = parts_for(run, threads)};
+    fold_job job = {.run = run, .parts = parts_for(run, threads), .may_end = may_end(run)};
     dpr_pool *pool = threads > 1 && job.parts > 1 ? dpr_pool_acquire(threads) : NULL;
     const dpr_pool_cell *cells = pool ? dpr_pool_run(pool, threads, job.parts, task, &job) : NULL;
     dpr_acc whole[DPR_FUSED_MOST], part[DPR_FUSED_MOST];

@@ -71,7 +71,7 @@ static const char *memory_refusal(dpr_side side, const dpr_key *key, const dpr_c
 const char *dpr_refusal(const dpr_strategy *strategy, const dpr_key *key, const dpr_caps *caps) {
     const char *refusal = memory_refusal(strategy->side, key, caps);
     if (!refusal && key->f.strided && !strategy->strided)
-        refusal = "runs one array without gaps";
+        refusal = "runs one array, not along axes or with gaps";
     if (!refusal && key->f.segments && !key->f.strided && !strategy->segmented)
         refusal = "runs one array, not its segments";
     if (!refusal && key->f.fused && !strategy->fuses)

@@ -3,7 +3,7 @@
 # In the environment: BUILD (the build tree), CMAKE, GENERATOR, CC, CXX, LIBDIR (relative to PREFIX) and VERSION; of a
 # build with CUDA also NVCC, with its options for the devices that the build is for.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=$2
 lib=$prefix/$LIBDIR/libdpr.so
 c11=(-std=c11 -pedantic -Wall -Wextra -Werror)
@@ -33,17 +33,29 @@ check_install() {
     ! grep -rIn -e "$prefix" -e "$BUILD" "$prefix" || fail "installed text files name the build tree"
 }
 
-# Files with a function for each operation and type are optimised in a debug build, too: GCC takes 8 GB for one otherwise.
-check_debug_build() {
-    "$CMAKE" -S "$here/../.." -B "$work/debug" -G "$GENERATOR" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
-        -DCMAKE_BUILD_TYPE=Debug -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DDPR_CUDA=OFF -DDPR_BUILD_TESTS=OFF >"$work/log" ||
+# optimised SOURCE ARGUMENT...: whether a build of SOURCE optimises the files with a function for each operation and type.
+optimised() {
+    local file source=$1
+    shift
+    rm -rf "$work/build"
+    "$CMAKE" -S "$source" -B "$work/build" -G "$GENERATOR" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
+        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DDPR_CUDA=OFF -DDPR_BUILD_TESTS=OFF "$@" >"$work/log" 2>&1 ||
         fail "$(cat "$work/log")"
-    local file
     for file in many_base many_avx2 segments serial simd_base simd_avx2 simd_avx512; do
-        ! grep '"command".*host/cpu/'"$file"'\.c' "$work/debug/compile_commands.json" | grep -v -e ' -O1 ' ||
+        ! grep '"command".*host/cpu/'"$file"'\.c' "$work/build/compile_commands.json" | grep -v -e ' -O[12] ' ||
             fail "$file.c is compiled without optimisation"
     done
-    grep -q 'host/cpu/simd_base\.c' "$work/debug/compile_commands.json" || fail "there are no commands"
+    grep -q 'host/cpu/simd_base\.c' "$work/build/compile_commands.json" || fail "there are no commands"
+}
+
+# GCC takes 12 GB for one of these files otherwise: in a debug build, and within a project that has no build type.
+check_debug_build() {
+    optimised "$here/../.." -DCMAKE_BUILD_TYPE=Debug
+    optimised "$here/../.." -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS="-g -O2"
+    mkdir "$work/parent"
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(parent C)' \
+        "add_subdirectory(\"$here/../..\" dpr)" >"$work/parent/CMakeLists.txt"
+    optimised "$work/parent"
 }
 
 check_header_c11() {
@@ -141,6 +153,19 @@ check_cmake_consumer() {
         "$work/build/$program" "$VERSION"
     done
     "$work/build/recursion"
+}
+
+# A project without C and C++ has the shared library. An unknown component is named.
+check_cmake_components() {
+    command -v gfortran >/dev/null || skip "there is no gfortran"
+    mkdir "$work/fortran"
+    # shellcheck disable=SC2016 # CMake's variable
+    printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(fortran LANGUAGES Fortran)' \
+        'find_package(dpr REQUIRED COMPONENTS shared ${MORE})' 'if(NOT TARGET dpr::dpr OR TARGET dpr::static)' \
+        'message(FATAL_ERROR "other libraries")' 'endif()' >"$work/fortran/CMakeLists.txt"
+    configure "$work/fortran"
+    ! configure "$work/fortran" -DMORE=sharde >"$work/log" 2>&1 || fail "a component sharde was found"
+    grep -q 'none of the name "sharde"' "$work/log" || fail "$(cat "$work/log")"
 }
 
 # 64 registers are the most that `level` and `naive` can call.

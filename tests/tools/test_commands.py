@@ -469,7 +469,7 @@ class Plan(ToolTest):
         self.assertGreater(seconds[0], 2 * seconds[1])
         text = self.good("plan", "--device", "cpu", "--axes", "4096x65536:0")
         self.assertIn("problem:   sum of 268435456 f32 along axes, 65536 results, in host memory\n", text)
-        self.assertRegex(text, r"\n  cpu\.serial +refused: runs one array without gaps\n")
+        self.assertRegex(text, r"\n  cpu\.serial +refused: runs one array, not along axes or with gaps\n")
         document = self.document("plan", "--device", "cpu", "--axes", "Nx16:1", "-n", "1600")
         self.assertEqual((document["axes"], document["results"], document["count"]), ("Nx16:1", "100", "1600"))
 

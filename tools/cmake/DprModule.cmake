@@ -47,9 +47,10 @@ function(dpr_module name what)
     set(objects "")
     foreach(source IN LISTS arg_SOURCES)
         set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}.${source}.o)
+        string(REPLACE " " "\\ " target ${object}) # as makefiles write it, of which the depfile is one
         add_custom_command(OUTPUT ${object}
             COMMAND ${nvcc} ${flags} ${arg_INCLUDES} -rdc=true -dc ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${object}
-                    -MD -MF ${object}.d -MT ${object}
+                    -MD -MF ${object}.d -MT ${target}
             MAIN_DEPENDENCY ${source} DEPFILE ${object}.d
             COMMENT "Compiling ${source} for the module of ${what}" VERBATIM)
         list(APPEND objects ${object})
