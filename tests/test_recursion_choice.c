@@ -110,7 +110,8 @@ TEST(RecursionChoice, data_that_move_do_not_hide_the_fastest_engine) {
     static const dpr_recursion none;
     scene s = begin(NULL);
     dpr_recursion_call call = {.ctx = s.ctx, .recursion = &none, .n = 1, .size = 1};
-    const dpr_engine *last = NULL;
+    static const dpr_engine nowhere;
+    const dpr_engine *last = &nowhere;
     char order[11] = "";
     for (int i = 0; i < 10; i++) {
         const char *reason;

@@ -79,7 +79,9 @@ static void reopen(scene *s) {
 
 static const dpr_engine *choose(dpr_ctx *ctx, uint64_t tasks) {
     const char *reason;
-    dpr_recursion_call call = {.ctx = ctx, .recursion = &numbers, .roots = &tasks, .n = 1, .options.threads = 2};
+    double waited = 0;
+    dpr_recursion_call call = {
+        .ctx = ctx, .recursion = &numbers, .roots = &tasks, .n = 1, .waited = &waited, .options.threads = 2};
     dpr_engine_size(&call);
     return dpr_engine_choose(&call, &reason);
 }
@@ -123,7 +125,8 @@ COSTS_TEST(levels_follow_the_most_children) {
     chain.most_children = 1;
     uint64_t tasks = MANY;
     const char *reason;
-    dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &chain, .roots = &tasks, .n = 1};
+    double waited = 0;
+    dpr_recursion_call call = {.ctx = fixture->ctx, .recursion = &chain, .roots = &tasks, .n = 1, .waited = &waited};
     dpr_engine_size(&call);
     EXPECT_NEAR_F64(MANY, dpr_engine_levels(&call, tasks), 1e-3);
     EXPECT_TRUE(dpr_engine_choose(&call, &reason) == &dpr_engine_serial);
@@ -285,8 +288,13 @@ static const dpr_engine *choose_after_others(dpr_ctx *ctx, uint64_t tasks, doubl
     static const dpr_engine *const others[] = {&dpr_engine_persistent, &dpr_engine_cpu, &dpr_engine_serial,
                                                &dpr_engine_host};
     const char *reason;
-    dpr_recursion_call call = {
-        .ctx = ctx, .recursion = &numbers, .roots = &tasks, .n = 1, .options.allow_nested = allow_nested};
+    double waited = 0;
+    dpr_recursion_call call = {.ctx = ctx,
+                               .recursion = &numbers,
+                               .roots = &tasks,
+                               .n = 1,
+                               .waited = &waited,
+                               .options.allow_nested = allow_nested};
     dpr_engine_size(&call);
     for (size_t i = 0; i < RUNS * LENGTH(others); i++) {
         const dpr_recursion_report report = {.tasks = tasks, .seconds = seconds};

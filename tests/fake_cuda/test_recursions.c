@@ -359,7 +359,8 @@ static void note_others(scene *s, double seconds) {
                                                &dpr_engine_host};
     enum { RUNS = 4 };
     s->recursion = new_recursion();
-    dpr_recursion_call similar = {.ctx = s->ctx, .recursion = s->recursion, .roots = s->in, .n = s->n};
+    dpr_recursion_call similar = {
+        .ctx = s->ctx, .recursion = s->recursion, .roots = s->in, .n = s->n, .options.threads = s->options.threads};
     dpr_engine_size(&similar);
     for (size_t i = 0; i < RUNS * LENGTH(others); i++) {
         const dpr_recursion_report report = {.tasks = fake_recursion.outcome.tasks, .seconds = seconds};
