@@ -125,15 +125,19 @@ TEST(Threads, results_do_not_depend_on_the_mode_of_the_caller) {
     ASSERT_STATUS(DPR_OK, dpr_ctx_create(DPR_DEVICE_CPU, &ctx));
     for (int i = 0; i < 30; i++) {
         dpr_options options = DPR_OPTIONS_INIT;
-        float sum = 0;
+        float sum = 0, one = 0;
         int64_t count = 0;
+        uint64_t partial[8];
         options.strategy = strategies[i % 3];
         _mm_setcsr(FLUSH);
         const dpr_status summed = dpr_reduce_ex(ctx, in, &sum, NUMBERS, DPR_F32, DPR_SUM, &options);
         const dpr_status counted = dpr_reduce_ex(ctx, in, &count, 37, DPR_F32, DPR_COUNT, &options);
+        const dpr_status parted = dpr_reduce_partial(ctx, in, partial, 1, DPR_F32, DPR_SUM, 0, &options);
+        const dpr_status finished = dpr_partial_finish(partial, 1, DPR_F32, DPR_SUM, NULL, &one);
         const unsigned after = _mm_getcsr();
         _mm_setcsr(before);
-        EXPECT_TRUE(summed == DPR_OK && counted == DPR_OK);
+        EXPECT_TRUE(summed == DPR_OK && counted == DPR_OK && parted == DPR_OK && finished == DPR_OK);
+        EXPECT_TRUE(one == in[0]);
         EXPECT_EQ_I64(FLUSH, after & ~0x3fU); /* but for the flags */
         EXPECT_THAT(sum == 0x1p-110F, "%s: %g", options.strategy, (double)sum);
         EXPECT_EQ_I64(37, count);

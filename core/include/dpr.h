@@ -39,8 +39,8 @@
  * contexts, its device and what other threads capture in streams as it finds them. It makes no CUDA context on a device
  * that a call is not about.
  * - Without a GPU or a driver everything works on the CPU.
- * - Runs on the CPU, recursions included, are done in C's default floating-point mode, whatever mode the calling thread
- *   is in, which it has again afterwards: rounding to nearest, with subnormal numbers and without traps.
+ * - The CPU computes, also in recursions, with rounding to nearest, with subnormal numbers and without traps, whatever
+ *   mode the calling thread is in. The thread's mode is restored.
  * - A call takes up to 256 KiB of the calling thread's stack.
  * - For bindings of other languages: dpr/plain.h, which the build makes from this header, has the same declarations and
  *   no preprocessor directives.
@@ -355,8 +355,8 @@ enum {
  * It belongs to a CUDA context: the calling thread's current one if that is of the device, else the device's primary
  * one. Its calls work there, whatever context the calling thread has, on any memory of the device. A stream must belong
  * to the same CUDA context, or to a green context made from it; then the calls use only the green context's SMs. (If
- * the dpr_ctx itself belongs to a green context, streams of all green contexts with the same regular context may be
- * used, and of that one.) For any other stream a call ends with DPR_ERR_WRONG_DEVICE. After the CUDA context is
+ * the dpr_ctx itself belongs to a green context, streams of that one's regular context, and of all its green contexts,
+ * may be used.) For any other stream a call ends with DPR_ERR_WRONG_DEVICE. After the CUDA context is
  * destroyed, or reset with its device, every call ends with DPR_ERR_CUDA, except dpr_ctx_destroy(), which frees what
  * the host holds.
  *
@@ -608,12 +608,12 @@ DPR_API void dpr_segments_init(dpr_segments *out, size_t size);
  * threads.
  *
  * If `in` is in device memory, the GPU runs the call; numbers and results in pageable memory then have copies in memory
- * from the context's pool. Otherwise the CPU does, or a strategy of the GPU that is asked for by name if `in` is in
- * pinned or managed memory (segments.merge takes device memory alone), and `out` and the numbers must be in memory that
- * the host reaches. options->launch->report must be NULL (a plan of segments takes one). `out` must not overlap `in` or
- * the numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1, NORM2, VAR and MINMAX, MEAN of
- * integers of 4 and 8 bytes, and MEAN of floating-point and complex types with DPR_NAN_IGNORE. Offsets that decrease
- * are allowed; segments.merge takes long for them.
+ * from the context's pool, which keeps it for later calls. Otherwise the CPU does, or a strategy of the GPU that is
+ * asked for by name if `in` is in pinned or managed memory (segments.merge takes device memory alone), and `out` and
+ * the numbers must be in memory that the host reaches. options->launch->report must be NULL (a plan of segments takes
+ * one). `out` must not overlap `in` or the numbers: DPR_ERR_OVERLAP. On a GPU, segments.group alone runs SUMSQ, NORM1,
+ * NORM2, VAR and MINMAX, MEAN of integers of 4 and 8 bytes, and MEAN of floating-point and complex types with
+ * DPR_NAN_IGNORE. Offsets that decrease are allowed; segments.merge takes long for them.
  *
  * A run on the GPU has 8 KiB of scratch memory. Further device memory comes from the context's pool, and
  * dpr_plan_explain() says how much a plan takes. segments.small takes none. segments.merge takes at most 128 bytes for
@@ -661,7 +661,7 @@ DPR_API dpr_status dpr_reduce_segments_async(dpr_ctx *ctx, const void *in, void 
  * runs, finds where they begin, and reduces them as segments. It takes device memory from the context's pool, which
  * keeps it for later calls: in one pass at most 1 % of the elements' bytes, and otherwise 64 KiB, 4 bytes for each run
  * (8 from 2^32 elements on), the bytes of the unique keys if they are wanted, and what the strategy for segments takes.
- * `keys` and `out` in pageable memory have copies on the device until the call returns. Floating-point results are
+ * `keys` and `out` in pageable memory have copies in memory from that pool. Floating-point results are
  * bitwise reproducible as DPR_FAST says. A plan of keys (dpr_problem.key_dtype) explains the choice. On the CPU keys
  * are compared on all threads, whatever the strategy, and each run takes 8 bytes of host memory. Errors: those of
  * dpr_reduce_segments(), and DPR_ERR_BUFFER_TOO_SMALL. */
@@ -724,12 +724,12 @@ DPR_API void dpr_axes_init(dpr_axes *out, size_t size);
  * strides: on the GPU as DPR_FAST says, and on the CPU for the same strategy and number of threads.
  *
  * If `in` is in device memory, the GPU runs the call; results without axes->out_strides may then be in pageable memory,
- * and have a copy in memory from the context's pool. Otherwise cpu.simd or cpu.threads does, or axes.tiles if it is
- * asked for by name and `in` is in pinned or managed memory, and `out` must be in memory that the host reaches.
- * options->launch->report must be NULL. axes.tiles takes device memory from the context's pool only if blocks share
- * results because these are few: 16 bytes for each result that a block has a share of (up to 56 for what segments.group
- * alone runs of segments), on an H200 less than 80 MiB, and less than 2.5 times the bytes of the elements;
- * dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(), and DPR_ERR_OVERLAP. */
+ * and have a copy in memory from the context's pool, which keeps it for later calls. Otherwise cpu.simd or cpu.threads
+ * does, or axes.tiles if it is asked for by name and `in` is in pinned or managed memory, and `out` must be in memory
+ * that the host reaches. options->launch->report must be NULL. axes.tiles takes device memory from the context's pool
+ * only if blocks share results because these are few: 16 bytes for each result that a block has a share of (up to 56
+ * for what segments.group alone runs of segments), on an H200 less than 80 MiB, and less than 2.5 times the bytes of
+ * the elements; dpr_plan_explain() says how much. Errors: those of dpr_reduce_ex(), and DPR_ERR_OVERLAP. */
 DPR_API dpr_status dpr_reduce_axes(dpr_ctx *ctx, const void *in, void *out, dpr_dtype dtype, dpr_op op,
                                    const dpr_axes *axes, const dpr_options *options);
 

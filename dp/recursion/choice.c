@@ -38,7 +38,8 @@ static const double LAUNCH = 2e-6;
  * SHORT seconds. */
 static const double HOPELESS = 10, SHORT = 0.25;
 
-/* Engines close to the fastest run again after so many runs, and then after twice as many, up to MOST_WAIT. */
+/* Engines close to the fastest run again after FIRST_WAIT runs, and then after twice as many each time, up to
+ * MOST_WAIT. */
 enum { FIRST_WAIT = 16, MOST_WAIT = 256 };
 
 /* Assumed costs tell which of two engines is faster only if the predictions differ by at least this factor. */
@@ -399,7 +400,7 @@ static void renew(seen *s, size_t fastest) {
     if (++s->since <= s->wait)
         return;
     for (size_t i = 0; dpr_engines[i] && s->wait > 0; i++)
-        if (i != fastest && s->runs[i] > FEW_RUNS && s->seconds[i] > 0 && s->seconds[i] < CLOSE * s->seconds[fastest])
+        if (s->runs[i] > FEW_RUNS && s->seconds[i] > 0 && s->seconds[i] < CLOSE * s->seconds[fastest])
             s->runs[i] = FEW_RUNS;
     s->since = 0;
     s->wait = s->wait == 0 ? FIRST_WAIT : s->wait < MOST_WAIT ? 2 * s->wait : s->wait;

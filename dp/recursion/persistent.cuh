@@ -158,7 +158,7 @@ __device__ void divide_in_block(const nodes<P> &arena, lane<P> &own, unsigned be
             note_level(args, end, to);
         begin = to < args.capacity ? end : begin; /* where the arena is full, tasks of this level may be left */
         end = to;
-        /* One thread looks, and behind what it has noted itself: all must leave the loop at once. */
+        /* Thread 0 decides for all, after note_level(): threads that left at different levels would miss barriers. */
         failed = __syncthreads_or(threadIdx.x == 0 && levels % levels_until_look == 0 && arena.failed()) != 0;
     }
     end_span(args, began, DPR_SPAN_DIVIDE, blockIdx.x);

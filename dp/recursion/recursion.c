@@ -193,7 +193,8 @@ static dpr_status run_engine(const dpr_recursion_call *call, const dpr_engine **
     return status;
 }
 
-/* Keeps what the engine has taken. A traced run takes longer, and waiting for other threads says nothing about it. */
+/* Keeps what the engine has taken. A traced run takes longer, and waiting for other threads and measuring costs say
+ * nothing about it. */
 static void note(const dpr_recursion_call *call, const dpr_engine *engine, const dpr_recursion_report *report) {
     dpr_recursion_report own = *report;
     own.seconds -= *call->waited;

@@ -149,20 +149,11 @@ static void give_back(dpr_ctx *ctx, const held *h) {
             dpr_device_take_back(device, loans[i], h->stream);
 }
 
-/* The place of an array in device memory. The call runs on the GPU, so there is one. */
-static dpr_place place_on_device(const dpr_keyed *k) {
-    const dpr_parts_array *array = k->parts.array;
-    while (array->place.memory != DPR_MEMORY_DEVICE)
-        array++;
-    return array->place;
-}
-
 /* Copies keys in pageable memory to the device, after the work that the call comes after. */
 static dpr_status copy_keys(dpr_ctx *ctx, const dpr_keyed *k, held *h) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
-    const dpr_stream stream = k->parts.request.stream;
     const size_t bytes = k->parts.request.count * key_bytes(k);
-    dpr_status status = stream ? dpr_device_wait_for_stream(device, stream) : dpr_device_wait(place_on_device(k));
+    dpr_status status = dpr_parts_wait(device, &k->parts);
     if (status == DPR_OK)
         status = dpr_device_lend(device, bytes, h->stream, &h->keys);
     return status == DPR_OK ? dpr_device_put_in_stream(device, h->stream, h->keys.memory, k->keys, bytes) : status;

@@ -32,8 +32,8 @@ static double now(void) {
 }
 
 /* What all bytes of the array are: ANY ends at the first element that is not 0, and ALL at the first that is; the other
- * operations get numbers near 1 or, in wide types, small ones, which are slow for none. Device and managed memory is
- * left as it is. */
+ * operations get numbers near 1 or, in wide types, small ones, which no operation is slow for. Device and managed
+ * memory is left as it is. */
 static int fill_of(const dpr_request *request) {
     return request->fused.count == 0 && dpr_key_op(&request->key) == DPR_ANY ? 0 : 0x3c;
 }

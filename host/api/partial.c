@@ -1,6 +1,7 @@
 /* Partial results: what they say of themselves, and how they are merged and finished. Reducing to one is in api.c. */
 #include "partial.h"
 
+#include "cpu/float_mode.h"
 #include "ctx.h"
 #include "error.h"
 #include "plan/registry.h"
@@ -100,8 +101,8 @@ dpr_status dpr_partial_describe(const void *partial, dpr_partial_info *out) {
     return dpr_fill_out(out, &found, sizeof found);
 }
 
-dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
-                             void *out) {
+static dpr_status merge_all(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                            void *out) {
     dpr_request request;
     dpr_merged merged;
     dpr_status status = make_request(n, dtype, op, options, &request);
@@ -118,8 +119,8 @@ dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dp
     return status;
 }
 
-dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
-                              void *out) {
+static dpr_status finish_all(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                             void *out) {
     dpr_request request;
     dpr_merged merged;
     dpr_status status = make_request(n, dtype, op, options, &request);
@@ -137,6 +138,22 @@ dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, d
     dpr_acc_add_init(op, dtype, (dpr_nan)request.key.f.nan, &merged.acc, &request.init);
     dpr_acc_write(op, dtype, &merged.acc, &request.init, out);
     return DPR_OK;
+}
+
+dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                             void *out) {
+    const uint64_t mode = dpr_float_mode_enter();
+    const dpr_status status = merge_all(partials, n, dtype, op, options, out);
+    dpr_float_mode_leave(mode);
+    return status;
+}
+
+dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                              void *out) {
+    const uint64_t mode = dpr_float_mode_enter();
+    const dpr_status status = finish_all(partials, n, dtype, op, options, out);
+    dpr_float_mode_leave(mode);
+    return status;
 }
 
 /* ---- In a stream ------------------------------------------------------------------------------------------------ */

@@ -131,7 +131,8 @@ dpr_status dpr_parts_reach_stream(const dpr_parts *c) {
 /* What the GPU uses instead of arrays in pageable memory: numbers of segments, and the results. Without such arrays all
  * memory is NULL. */
 typedef struct staged {
-    dpr_stream stream; /* the device's own, in which copies are made, so that they wait for no other work */
+    int has_pools;     /* 0: the GPU has no memory pools, so that copies are not lent */
+    dpr_stream stream; /* the device's own, in which copies are made, so that they wait for no work in other streams */
     dpr_loan more[2], out;
     size_t out_bytes;
     dpr_segment_list segments;
@@ -154,14 +155,30 @@ static int has_numbers_on_device(const dpr_parts *c, int are_copied) {
 static void unstage(dpr_device *device, const staged *s) {
     const dpr_loan loans[] = {s->more[0], s->more[1], s->out};
     for (int i = 0; i < 3; i++)
-        if (loans[i].memory)
+        if (loans[i].memory && s->has_pools)
             dpr_device_take_back(device, loans[i], s->stream);
+        else if (loans[i].memory)
+            dpr_device_free(device, loans[i].memory);
 }
 
-/* Makes the copy of an array of `room` bytes, whose first `bytes` bytes are needed. All streams may use it. */
-static dpr_status stage_array(dpr_device *device, staged *s, const void *array, size_t bytes, size_t room,
-                              dpr_loan *copy) {
-    dpr_status status = s->stream ? DPR_OK : dpr_device_own_stream(device, &s->stream);
+dpr_status dpr_parts_wait(dpr_device *device, const dpr_parts *c) {
+    const dpr_parts_array *a = c->array;
+    if (c->request.stream)
+        return dpr_device_wait_for_stream(device, c->request.stream);
+    while (a->place.device < 0)
+        a++;
+    return dpr_device_wait(a->place);
+}
+
+/* Makes the copy of an array of `room` bytes, whose first `bytes` bytes are needed, after the work that the call comes
+ * after. All streams may use it. */
+static dpr_status stage_array(dpr_device *device, const dpr_parts *c, staged *s, const void *array, size_t bytes,
+                              size_t room, dpr_loan *copy) {
+    dpr_status status = s->stream ? DPR_OK : dpr_parts_wait(device, c);
+    if (status == DPR_OK)
+        status = dpr_device_own_stream(device, &s->stream);
+    if (status == DPR_OK && !s->has_pools)
+        return dpr_device_upload(device, array, bytes, room, &copy->memory);
     if (status == DPR_OK)
         status = dpr_device_lend(device, room, s->stream, copy);
     if (status != DPR_OK)
@@ -178,13 +195,13 @@ static dpr_status stage(dpr_device *device, const dpr_parts *c, staged *s) {
                         c->out);
     for (int i = 0; i < 2 && status == DPR_OK; i++)
         if (is_pageable(&c->array[DPR_PARTS_MORE + i]))
-            status = stage_array(device, s, c->array[DPR_PARTS_MORE + i].at, bytes, bytes, &s->more[i]);
+            status = stage_array(device, c, s, c->array[DPR_PARTS_MORE + i].at, bytes, bytes, &s->more[i]);
     s->out_bytes = (size_t)c->shape.results * c->request.out_size;
     s->segments = c->shape.segments;
     s->segments.on_device = has_numbers_on_device(c, 1);
     /* Results beyond the number of segments keep their values, so these come along. */
     if (status == DPR_OK && is_pageable(&c->array[DPR_PARTS_OUT]))
-        status = stage_array(device, s, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
+        status = stage_array(device, c, s, c->out, s->segments.device_count ? s->out_bytes : 0, s->out_bytes, &s->out);
     if (status != DPR_OK || !s->segments.begins)
         return status;
     if (s->more[0].memory) {
@@ -227,7 +244,7 @@ static dpr_status choose(dpr_ctx *ctx, dpr_parts *c, const dpr_choice **choice, 
 
 static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice *choice, dpr_run run) {
     dpr_device *const device = dpr_ctx_gpu(ctx);
-    staged s = {.stream = NULL};
+    staged s = {.has_pools = (int)dpr_ctx_machine(ctx)->caps.gpu.memory_pools};
     dpr_status status = stage(device, c, &s);
     if (run.segments)
         run.segments = &s.segments;
@@ -236,7 +253,8 @@ static dpr_status run_on_gpu(dpr_ctx *ctx, const dpr_parts *c, const dpr_choice 
     run.stream = c->request.stream;
     if (status == DPR_OK) {
         status = dpr_ctx_run(ctx, choice, &run, &(dpr_host_result){NULL, 0});
-        if (status != DPR_OK && s.stream) /* a launch may have failed after another one of the same run */
+        /* A launch may have failed after another one of the same run, which uses the copies. */
+        if (status != DPR_OK && s.stream)
             dpr_device_drain(device, c->request.stream);
     }
     if (status == DPR_OK && s.out.memory)

@@ -54,6 +54,9 @@ int dpr_parts_on_device(const dpr_parts *call);
 /* Fails unless the host reaches all arrays. Then waits for earlier work on the stream or device. */
 dpr_status dpr_parts_reach(const dpr_ctx *ctx, const dpr_parts *call);
 
+/* Waits for the work that a call comes after which the GPU runs. */
+dpr_status dpr_parts_wait(dpr_device *device, const dpr_parts *call);
+
 /* Fails unless a stream reaches all arrays. */
 dpr_status dpr_parts_reach_stream(const dpr_parts *call);
 

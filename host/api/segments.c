@@ -24,7 +24,8 @@ static dpr_status check_ranges(const dpr_segment_list *list, size_t elements) {
 
 /* The elements of all segments together: the choice of a strategy depends on it. More than 2^14 begins and ends are
  * estimated from 64 segments, so that this takes little time. With that many segments, their number alone decides the
- * choice. Offsets may decrease in between, so that the last one does not tell. */
+ * choice. If the last
+ * offset is greater than the first, the distance between them is taken, although offsets may decrease in between. */
 static size_t count_elements(const dpr_parts *c) {
     enum { MOST = 1 << 14, ASKED = 64 };
     const dpr_segment_list *list = &c->shape.segments;
@@ -76,6 +77,7 @@ static dpr_status check_on_device(const dpr_ctx *ctx, const dpr_parts *c) {
     dpr_status status = DPR_OK;
     if (!numbers)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory to check segments in");
+    status = dpr_parts_wait(dpr_ctx_gpu(ctx), c);
     for (int i = 0; i < lists && status == DPR_OK; i++) {
         const dpr_parts_array *a = &c->array[DPR_PARTS_MORE + i];
         char *const to = numbers + (size_t)i * bytes;

@@ -513,16 +513,8 @@ uint64_t dpr_cpu_tile_columns(const dpr_axes_layout *at, size_t element, uint64_
     return least(inner, columns);
 }
 
-/* Whether MINMAX is quicker as MIN and MAX, for which there are loops over many results. Where the elements of a result
- * lie one behind the other, and are not few, its own loop is, which reads them once. */
-static int is_divided(const job *j) {
-    const int are_together = j->form == ROWS_FORM || (j->form == COPIES_FORM && inner_kept(&j->layout).in != 1);
-    return dpr_key_op(&j->run->key) == DPR_MINMAX && j->form != RUNS_FORM
-           && !(are_together && j->layout.each > DPR_MANY_LONGEST);
-}
-
-/* Both results of MINMAX, one after the other: each is in every second place. */
-static int find_extremes(const dpr_run *run, int threads) {
+/* MINMAX of columns, as MIN and MAX one after the other: the results of each are in every second place. */
+static int reduce_to_extremes(const dpr_run *run, int threads) {
     dpr_axes_layout layout = *run->axes;
     for (int d = 0; d < layout.kept; d++)
         layout.keep[d].out *= 2;
@@ -544,8 +536,8 @@ int dpr_cpu_axes(const dpr_run *run, dpr_fold_many many, dpr_fold fold, int thre
         sort_kept(&j.layout);
         j.form = form_of(&j);
     }
-    if (is_divided(&j))
-        return find_extremes(run, threads);
+    if (dpr_key_op(&run->key) == DPR_MINMAX && (j.form == COLUMNS_FORM || j.form == STRIPS_FORM))
+        return reduce_to_extremes(run, threads);
     const uint64_t inner = inner_kept(&j.layout).extent;
     j.width =
         j.form == COLUMNS_FORM ? dpr_cpu_tile_columns(&j.layout, j.element, (uint64_t)threads) : least(inner, WIDTH);

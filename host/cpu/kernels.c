@@ -49,6 +49,7 @@ dpr_fold dpr_cpu_fold(const dpr_key *key) {
 }
 
 dpr_fold_many dpr_cpu_fold_many(const dpr_key *key) {
-    const dpr_fold_many fold = dpr_cpu_kernels_best()->many->fold[key->f.nan][key->f.op][key->f.dtype];
+    const int op = key->f.op == DPR_ROW(DPR_MINMAX) ? DPR_ROW(DPR_MIN) : key->f.op;
+    const dpr_fold_many fold = dpr_cpu_kernels_best()->many->fold[key->f.nan][op][key->f.dtype];
     return fold && fold(NULL, NULL) ? fold : NULL;
 }

@@ -89,7 +89,8 @@ const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
 /* The fold for a key, from the best kernels. */
 dpr_fold dpr_cpu_fold(const dpr_key *key);
 
-/* The loops over many results for a key, from the same kernels; NULL if there are none. */
+/* The loops over many results for a key, from the same kernels; NULL if there are none. MINMAX has those of MIN: it is
+ * found as two runs (dpr_run_extreme()). */
 dpr_fold_many dpr_cpu_fold_many(const dpr_key *key);
 
 /* The number of the run's operations. */

@@ -192,7 +192,7 @@ static void count_in_array(const uint64_t *begins, size_t count, int64_t *out) {
 }
 
 /* MINMAX of at most BLOCK short segments, as MIN and MAX. */
-static void find_extremes(const dpr_run *run, dpr_many_segments segments) {
+static void find_both_extremes(const dpr_run *run, dpr_many_segments segments) {
     const size_t size = dpr_dtypes[run->key.f.dtype].size;
     unsigned char found[BLOCK * DPR_RESULT_BYTES], *const out = segments.out;
     for (size_t k = 0; k < 2; k++) {
@@ -214,10 +214,10 @@ static void reduce_short(const dpr_run *run, const block *b, size_t i, size_t en
                                         .count = end - i,
                                         .out = dpr_segment_out(run, b->first + i),
                                         .init = &run->init};
-    if (many)
-        (void)many(&segments, NULL);
+    if (dpr_key_op(&run->key) == DPR_MINMAX)
+        find_both_extremes(run, segments);
     else
-        find_extremes(run, segments);
+        (void)many(&segments, NULL);
     if (dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)
         count_in_array(segments.begins, segments.count, dpr_segment_out(run, b->first + i));
 }
@@ -251,6 +251,5 @@ static uint64_t reduce_many(const dpr_run *run, uint64_t first, uint64_t end, dp
 }
 
 uint64_t dpr_cpu_segments(const dpr_run *run, uint64_t first, uint64_t end, dpr_segment_limits limits) {
-    const int is_many = limits.many || dpr_key_op(&run->key) == DPR_MINMAX;
-    return is_many && !run->label ? reduce_many(run, first, end, limits) : reduce_each(run, first, end, limits);
+    return limits.many && !run->label ? reduce_many(run, first, end, limits) : reduce_each(run, first, end, limits);
 }

@@ -18,7 +18,7 @@ _Static_assert(sizeof(dpr_acc[DPR_FUSED_MOST]) <= sizeof(dpr_pool_cell), "a part
 
 enum {
     BORDER_BYTES = 4096, /* parts begin at multiples of this many bytes from the array's beginning */
-    LOOK_BYTES = 1 << 18 /* of a part, after which it matters whether another one has decided the run */
+    LOOK_BYTES = 1 << 18 /* that a part folds between two looks at has_ended */
 };
 
 typedef struct fold_job {
@@ -44,7 +44,7 @@ static int may_end(const dpr_run *run) {
 
 static void fold_part(fold_job *job, int part, dpr_acc *accs) {
     const size_t first = border(job->run, job->parts, part), end = border(job->run, job->parts, part + 1);
-    const size_t step = job->may_end ? LOOK_BYTES / dpr_dtypes[job->run->key.f.dtype].size : end - first;
+    const size_t step = job->may_end ? (size_t)LOOK_BYTES / dpr_dtypes[job->run->key.f.dtype].size : end - first;
     dpr_accs_start(job->run, accs);
     for (size_t i = first; i < end && !atomic_load(&job->has_ended); i += step) {
         dpr_accs_fold(job->run, i, end - i < step ? end - i : step, accs);

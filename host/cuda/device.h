@@ -165,8 +165,9 @@ dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream);
  * the legacy default stream. */
 void dpr_device_drain(dpr_device *device, dpr_stream stream);
 
-/* Copies `bytes` bytes from host memory to device or managed memory in such a stream. The copy is done on return. */
-dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes);
+/* Copies `bytes` bytes between host memory and device or managed memory in `stream`, which is not NULL, and waits for
+ * it. If `to` is NULL it only waits. Errors are those of dpr_device_wait_for_stream(). */
+dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *from, size_t bytes);
 
 /* Runs in run->stream, where that is not NULL, or in the legacy default stream, and returns when the result is there.
  * While CUDA forbids the legacy default stream, waits for all work of the context and runs in another stream. Errors

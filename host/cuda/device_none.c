@@ -45,8 +45,8 @@ dpr_status dpr_device_wait_for_stream(dpr_device *device, dpr_stream stream) {
     return absent();
 }
 
-dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes) {
-    (void)device, (void)stream, (void)to, (void)host, (void)bytes;
+dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *from, size_t bytes) {
+    (void)device, (void)stream, (void)to, (void)from, (void)bytes;
     return absent();
 }
 

@@ -40,24 +40,24 @@ static dpr_status check_home(const dpr_device *device, dpr_stream stream) {
 }
 
 /* Enqueues the copy in the stream, unless `to` is NULL, and waits for the stream. Called in the home. */
-static dpr_status copy_and_wait(const dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes) {
+static dpr_status copy_and_wait(const dpr_device *device, dpr_stream stream, void *to, const void *from, size_t bytes) {
     dpr_status status = check_not_captured(device, stream);
     if (status == DPR_OK)
         status = check_home(device, stream);
     if (status != DPR_OK)
         return status;
-    cudaError_t error = to ? cudaMemcpyAsync(to, host, bytes, cudaMemcpyDefault, stream) : cudaSuccess;
+    cudaError_t error = to ? cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream) : cudaSuccess;
     if (error == cudaSuccess)
         error = cudaStreamSynchronize(stream);
     return error == cudaSuccess ? DPR_OK : dpr_cuda_failed(error, to ? "copying the result" : "waiting for a stream");
 }
 
-dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *host, size_t bytes) {
+dpr_status dpr_device_put_in_stream(dpr_device *device, dpr_stream stream, void *to, const void *from, size_t bytes) {
     dpr_visit visit;
     dpr_status status = dpr_home_enter_relaxed(&device->home, &visit);
     if (status != DPR_OK)
         return status;
-    status = copy_and_wait(device, stream, to, host, bytes);
+    status = copy_and_wait(device, stream, to, from, bytes);
     dpr_home_leave(&visit);
     return status;
 }

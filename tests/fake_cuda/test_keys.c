@@ -378,7 +378,6 @@ KEYS_TEST(keys_are_read_after_the_work_in_the_stream) {
     gpu_free(DPR_MEMORY_DEVICE, keys);
 }
 
-/* The graph follows the keys. */
 /* Keys in pageable memory are copied to the device, whatever runs in other streams. */
 KEYS_TEST(copies_of_keys_wait_for_no_other_work) {
     const parts_scene *s = fixture;
@@ -402,6 +401,7 @@ KEYS_TEST(copies_of_keys_wait_for_no_other_work) {
     EXPECT_TRUE(gpu_stream_destroy(other));
 }
 
+/* The graph follows the keys. */
 KEYS_TEST(a_captured_call_with_keys) {
     const parts_scene *s = fixture;
     keyed k, *const there = gpu_alloc(DPR_MEMORY_DEVICE, sizeof k);
