@@ -140,20 +140,24 @@ static dpr_status finish_all(const void *partials, size_t n, dpr_dtype dtype, dp
     return DPR_OK;
 }
 
-dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
-                             void *out) {
+/* Does either of the above in the floating-point mode of all runs. */
+static dpr_status in_our_mode(dpr_status (*what)(const void *, size_t, dpr_dtype, dpr_op, const dpr_options *, void *),
+                              const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                              void *out) {
     const uint64_t mode = dpr_float_mode_enter();
-    const dpr_status status = merge_all(partials, n, dtype, op, options, out);
+    const dpr_status status = what(partials, n, dtype, op, options, out);
     dpr_float_mode_leave(mode);
     return status;
 }
 
+dpr_status dpr_partial_merge(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
+                             void *out) {
+    return in_our_mode(merge_all, partials, n, dtype, op, options, out);
+}
+
 dpr_status dpr_partial_finish(const void *partials, size_t n, dpr_dtype dtype, dpr_op op, const dpr_options *options,
                               void *out) {
-    const uint64_t mode = dpr_float_mode_enter();
-    const dpr_status status = finish_all(partials, n, dtype, op, options, out);
-    dpr_float_mode_leave(mode);
-    return status;
+    return in_our_mode(finish_all, partials, n, dtype, op, options, out);
 }
 
 /* ---- In a stream ------------------------------------------------------------------------------------------------ */

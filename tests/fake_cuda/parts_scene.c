@@ -33,6 +33,27 @@ void parts_close(void *state) {
     EXPECT_THAT(fake_violation() == NULL, "%s", fake_violation());
 }
 
+void parts_elsewhere_open(parts_elsewhere *e) {
+    e->stream = gpu_stream_create();
+    e->byte = gpu_alloc(DPR_MEMORY_PINNED, 1);
+    ASSERT_TRUE(e->stream && e->byte);
+}
+
+void parts_elsewhere_close(parts_elsewhere *e) {
+    gpu_free(DPR_MEMORY_PINNED, e->byte);
+    EXPECT_TRUE(gpu_stream_destroy(e->stream));
+}
+
+void parts_elsewhere_begin(parts_elsewhere *e) {
+    EXPECT_TRUE(gpu_stream_wait(e->stream));
+    *e->byte = 0;
+    EXPECT_TRUE(gpu_fill_async(e->byte, 1, 1, e->stream));
+}
+
+int parts_elsewhere_is_left(const parts_elsewhere *e) {
+    return *e->byte == 0;
+}
+
 void parts_fail_every_call(parts_scene *s, dpr_status (*run_once)(const parts_scene *, int64_t *),
                            const int64_t *expected, int in_stream) {
     int fail = 0, is_over = 0;

@@ -21,6 +21,18 @@ typedef struct parts_scene {
 void parts_open(void *state);
 void parts_close(void *state);
 
+/* A stream that nothing waits for, and a byte that work in it is to set. */
+typedef struct parts_elsewhere {
+    dpr_stream stream;
+    unsigned char *byte; /* pinned memory */
+} parts_elsewhere;
+void parts_elsewhere_open(parts_elsewhere *e);
+void parts_elsewhere_close(parts_elsewhere *e);
+
+/* Enqueues that work; and whether nobody has waited for it. */
+void parts_elsewhere_begin(parts_elsewhere *e);
+int parts_elsewhere_is_left(const parts_elsewhere *e);
+
 /* Lets each CUDA call of `run_once` fail in turn. A failed run leaves the results as they were, and the next run gives
  * `expected`. in_stream: results go to s->out, otherwise to pageable memory. */
 void parts_fail_every_call(parts_scene *s, dpr_status (*run_once)(const parts_scene *, int64_t *),

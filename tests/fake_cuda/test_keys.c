@@ -381,24 +381,21 @@ KEYS_TEST(keys_are_read_after_the_work_in_the_stream) {
 /* Keys in pageable memory are copied to the device, whatever runs in other streams. */
 KEYS_TEST(copies_of_keys_wait_for_no_other_work) {
     const parts_scene *s = fixture;
-    const dpr_stream other = gpu_stream_create();
-    char *const elsewhere = gpu_alloc(DPR_MEMORY_PINNED, 1);
-    ASSERT_TRUE(other && elsewhere);
+    parts_elsewhere elsewhere;
+    parts_elsewhere_open(&elsewhere);
     for (int i = 0; i < 4; i++) {
         dpr_options options = DPR_OPTIONS_INIT;
         uint64_t runs = COUNT;
         keyed k;
         options.stream = i % 2 ? s->stream : NULL;
         start_keyed(&k, 0);
-        *elsewhere = 0;
-        EXPECT_TRUE(gpu_fill_async(elsewhere, 1, 1, other));
+        parts_elsewhere_begin(&elsewhere);
         EXPECT_STATUS(DPR_OK, run_keyed(s, &k, &runs, &options));
         EXPECT_TRUE(are_of_runs(k.results, k.unique));
-        EXPECT_THAT(i < 2 || *elsewhere == 0, "call %d has waited", i); /* before, kernels are loaded */
-        EXPECT_TRUE(gpu_stream_wait(other));
+        EXPECT_THAT(i < 2 || parts_elsewhere_is_left(&elsewhere), "call %d has waited",
+                    i); /* kernels are loaded before */
     }
-    gpu_free(DPR_MEMORY_PINNED, elsewhere);
-    EXPECT_TRUE(gpu_stream_destroy(other));
+    parts_elsewhere_close(&elsewhere);
 }
 
 /* The graph follows the keys. */

@@ -371,9 +371,8 @@ PARTS_TEST(numbers_are_read_after_the_work_in_the_stream) {
 /* Arrays in pageable memory are copied to the device and back, whatever runs in other streams. */
 PARTS_TEST(copies_wait_for_no_other_work) {
     const parts_scene *s = fixture;
-    const dpr_stream other = gpu_stream_create();
-    char *const elsewhere = gpu_alloc(DPR_MEMORY_PINNED, 1);
-    ASSERT_TRUE(other && elsewhere);
+    parts_elsewhere elsewhere;
+    parts_elsewhere_open(&elsewhere);
     for (int i = 0; i < 4; i++) {
         dpr_segments segments = segments_at(i < 2 ? parts_offsets : s->offsets);
         dpr_options options = DPR_OPTIONS_INIT;
@@ -382,13 +381,11 @@ PARTS_TEST(copies_wait_for_no_other_work) {
         options.stream = i % 2 ? s->stream : NULL;
         EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options)); /* now kernels are loaded */
         memset(results, 0, sizeof results);
-        *elsewhere = 0;
-        EXPECT_TRUE(gpu_fill_async(elsewhere, 1, 1, other));
+        parts_elsewhere_begin(&elsewhere);
         EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options));
-        EXPECT_TRUE(are_known(results) && *elsewhere == 0 && gpu_stream_wait(other));
+        EXPECT_TRUE(are_known(results) && parts_elsewhere_is_left(&elsewhere));
     }
-    gpu_free(DPR_MEMORY_PINNED, elsewhere);
-    EXPECT_TRUE(gpu_stream_destroy(other));
+    parts_elsewhere_close(&elsewhere);
 }
 
 /* A call that waits, and has arrays in pageable memory, does not harm the capture of its stream. */
