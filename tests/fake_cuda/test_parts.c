@@ -405,22 +405,6 @@ PARTS_TEST(a_captured_stream_is_refused) {
     gpu_graph_destroy(graph);
 }
 
-/* Offsets that a stream is still to write in memory of the host's are read after that. */
-PARTS_TEST(pageable_numbers_are_read_after_the_work_in_the_stream) {
-    const parts_scene *s = fixture;
-    int32_t offsets[SEGMENTS + 1] = {0};
-    dpr_segments segments = segments_at(offsets);
-    dpr_options options = DPR_OPTIONS_INIT;
-    options.stream = s->stream;
-    for (segments.check = 0; segments.check < 2; segments.check++) {
-        int64_t results[SEGMENTS] = {0};
-        memset(offsets, 0, sizeof offsets);
-        EXPECT_TRUE(gpu_copy_async(offsets, s->offsets, sizeof offsets, s->stream));
-        EXPECT_STATUS(DPR_OK, run(s, &segments, results, &options));
-        EXPECT_TRUE(are_known(results));
-    }
-}
-
 /* A capture forbids the legacy default stream, in which nothing is measured. */
 PARTS_TEST(plans_measure_while_a_stream_is_captured) {
     const parts_scene *s = fixture;
