@@ -1,4 +1,5 @@
 /* Runs of equal keys, on the CPU. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "data.h"
@@ -52,6 +53,35 @@ TEST(ByKey, runs_of_every_type) {
             if (dpr_supported(DPR_BAND, dpr_dtype_at(i)) && !test_failed())
                 expect_runs(ctx, dpr_dtype_at(i), counts[k / LENGTH(chances)], chances[k % LENGTH(chances)]);
     dpr_ctx_destroy(ctx);
+}
+
+/* So many runs that memory for their beginnings comes in huge pages, and several threads copy their keys. */
+TEST(ByKey, millions_of_runs) {
+    enum { COUNT = 3 << 20 };
+    uint16_t *const keys = malloc(COUNT * sizeof *keys), *const unique = malloc(COUNT * sizeof *unique);
+    int8_t *const in = malloc(COUNT), *const out = malloc(COUNT);
+    dpr_ctx *ctx = cpu_ctx();
+    uint64_t runs = COUNT, wrong = 0;
+    ASSERT_TRUE(keys && unique && in && out);
+    for (size_t i = 0; i < COUNT; i++) {
+        keys[i] = (uint16_t)(i * 2 / 3); /* runs of 2 and 1 */
+        in[i] = (int8_t)(i % 100);
+    }
+    ASSERT_STATUS(DPR_OK, dpr_reduce_by_key(ctx, keys, DPR_U16, in, unique, out, &runs, COUNT, DPR_I8, DPR_MAX, NULL));
+    ASSERT_EQ_U64(COUNT / 3 * 2, runs);
+    for (uint64_t r = 0; r < runs; r++) {
+        const size_t first = (size_t)(r * 3 + 1) / 2, n = 2 - r % 2;
+        int8_t most = in[first];
+        if (n == 2 && in[first + 1] > most)
+            most = in[first + 1];
+        wrong += unique[r] != (uint16_t)r || out[r] != most;
+    }
+    EXPECT_EQ_U64(0, wrong);
+    dpr_ctx_destroy(ctx);
+    free(keys);
+    free(unique);
+    free(in);
+    free(out);
 }
 
 TEST(ByKey, indices_are_those_in_the_run) {

@@ -344,6 +344,31 @@ TEST(Segments, long_ones_among_many_short_ones) {
     free(offsets);
 }
 
+/* More long segments than threads note: windows of one array, with short ones between them. */
+TEST(Segments, many_long_ones) {
+    enum { MANY = 1100, WHOLE = (2 << 20) + MANY };
+    static int64_t begins[MANY], ends[MANY], sums[MANY];
+    static int8_t in[WHOLE];
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    int64_t wrong = 0;
+    memset(in, 1, sizeof in);
+    for (int i = 0; i < MANY; i++) {
+        begins[i] = i;
+        ends[i] = i % 2 ? i + 3 : WHOLE;
+    }
+    segments.count = MANY;
+    segments.begins = begins;
+    segments.ends = ends;
+    options.strategy = "cpu.threads";
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, sums, WHOLE, DPR_I8, DPR_SUM, &segments, &options));
+    for (int i = 0; i < MANY; i++)
+        wrong += sums[i] != ends[i] - begins[i];
+    EXPECT_EQ_I64(0, wrong);
+    dpr_ctx_destroy(ctx);
+}
+
 /* Rows of an array in two pieces: the last row of the first piece goes on in the second one, and the row between has no
  * elements. */
 TEST(Segments, rows_that_go_on) {

@@ -1,10 +1,11 @@
-/* How the CPU divides segments among threads (shares.h). */
-#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
+/* How the CPU divides segments among threads (shares.h), and finds runs of keys (runs.h). */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, madvise() */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cpu/runs.h"
 #include "cpu/segments.h"
 #include "cpu/shares.h"
 #include "data.h"
@@ -204,4 +205,28 @@ TEST(SegmentsDivision, more_than_32_bits_count) {
     free(shares);
     if (!offsets || !out)
         SKIP("needs 20 GiB of address space");
+}
+
+/* Where runs begin among more keys than 32 bits count. All keys are 0 but three. */
+TEST(RunsOfKeys, more_than_32_bits_count) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+    SKIP("a sanitizer needs memory for each of 4 Gi keys");
+#else
+    const size_t before = (size_t)1 << 32, count = before + 9;
+    uint8_t *const keys = zeros(count);
+    if (!keys)
+        SKIP("needs 4 GiB of address space");
+    (void)madvise(keys, count, MADV_HUGEPAGE);
+    keys[7] = keys[before + 5] = keys[before + 6] = 3;
+    const int64_t known[] = {0, 7, 8, (int64_t)before + 5, (int64_t)before + 7, (int64_t)count};
+    dpr_runs runs = {.keys = keys, .key_bytes = 1, .count = count, .threads = THREADS};
+    ASSERT_TRUE(dpr_runs_find(&runs));
+    ASSERT_EQ_U64(5, runs.number);
+    EXPECT_TRUE(memcmp(runs.begins, known, sizeof known) == 0);
+    uint8_t unique[6] = {9, 9, 9, 9, 9, 9};
+    dpr_runs_keys(&runs, 5, unique);
+    EXPECT_TRUE(memcmp(unique, (const uint8_t[]){0, 3, 0, 3, 0, 9}, sizeof unique) == 0);
+    free(runs.begins);
+    (void)munmap(keys, count);
+#endif
 }

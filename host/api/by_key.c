@@ -51,18 +51,21 @@ static dpr_status check_strategy(dpr_ctx *ctx, dpr_keyed *k, int in_stream) {
 
 /* The host reaches all arrays (dpr_parts_reach()). */
 static dpr_status run_on_cpu(dpr_ctx *ctx, dpr_keyed *k, uint64_t *found) {
-    int64_t *begins = dpr_runs_find(k->keys, key_bytes(k), k->parts.request.count, dpr_ctx_threads(ctx), found);
-    if (!begins)
+    const size_t count = k->parts.request.count;
+    dpr_runs runs = {.keys = k->keys, .key_bytes = key_bytes(k), .count = count, .threads = dpr_ctx_threads(ctx)};
+    const int is_found = dpr_runs_find(&runs);
+    *found = runs.number;
+    if (!is_found)
         return dpr_fail(DPR_ERR_OUT_OF_MEMORY, "no host memory for the beginnings of %llu runs",
                         (unsigned long long)*found);
     dpr_status status = check_room(k, *found);
     if (status == DPR_OK) {
-        use_runs(k, begins, DPR_I64, *found, in_host_memory);
-        status = dpr_parts_run(ctx, &k->parts, k->parts.request.count);
+        use_runs(k, runs.begins, dpr_key_runs_type(count), *found, in_host_memory);
+        status = dpr_parts_run(ctx, &k->parts, count);
     }
     if (status == DPR_OK && k->unique)
-        dpr_runs_keys(k->keys, key_bytes(k), begins, *found, k->unique);
-    free(begins);
+        dpr_runs_keys(&runs, *found, k->unique);
+    free(runs.begins);
     return status;
 }
 

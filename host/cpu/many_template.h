@@ -6,6 +6,8 @@
  *   DPR_MANY            name of the dpr_cpu_many to define
  *   DPR_F64_FROM_F32(at), DPR_F64_FROM_F16(at)
  *                       optional: a vector of F64 made of as many elements in memory of any alignment
+ *   DPR_S4_FROM_S1(x), DPR_S4_FROM_S2(x)
+ *                       optional: the first lanes of a vector of integers of one and of two bytes, in four bytes each
  *
  * A piece is the elements that become one vector of accumulators. For SUM and PROD it has LANES elements, which are
  * converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are. So
@@ -44,23 +46,24 @@ DPR_INLINE int has_more(dpr_op op, dpr_dtype dtype) {
     return keeps_lost(op, dtype) || is_index(op);
 }
 
-/* The pairs that have loops here. Indices are as wide as elements. */
+/* The pairs that have loops here. */
 DPR_INLINE int has_many(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
     if (dpr_acc_is_complex(dtype))
         return 0;
     if (op == DPR_MEAN)
         return dpr_sum_gives_mean(dpr_element_kind(dtype), dpr_element_size(dtype), nan);
-    if (is_arithmetic(op))
-        return 1;
-    if (is_index(op))
-        return dpr_element_size(dtype) >= 4;
-    return op == DPR_MIN || op == DPR_MAX || op == DPR_ALL || op == DPR_ANY || op == DPR_BAND || op == DPR_BOR
-           || op == DPR_BXOR;
+    return is_arithmetic(op) || is_index(op) || op == DPR_MIN || op == DPR_MAX || op == DPR_ALL || op == DPR_ANY
+           || op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
+}
+
+/* True for elements that are narrower than the lanes of their accumulators, which have room for an index. */
+DPR_INLINE int widens_ranks(dpr_op op, dpr_dtype dtype) {
+    return is_index(op) && dpr_element_size(dtype) < 4;
 }
 
 /* Bytes of the lanes of a vector of accumulators. */
 DPR_INLINE size_t acc_size(dpr_op op, dpr_dtype dtype) {
-    return is_arithmetic(op) ? 8 : dpr_element_size(dtype);
+    return is_arithmetic(op) ? 8 : widens_ranks(op, dtype) ? 4 : dpr_element_size(dtype);
 }
 
 /* Elements of a piece. */
@@ -102,8 +105,44 @@ DPR_INLINE vec_f8 floats_at(dpr_dtype dtype, const unsigned char *at) {
     return DPR_F64_FROM_F32(at);
 }
 
+#if !defined(DPR_S4_FROM_S2)
+/* The first lanes of x, in lanes of twice the size. */
+DPR_INLINE vec twice_as_wide(size_t size, vec x) {
+    int8_t half_s1 __attribute__((vector_size(VECTOR / 2)));
+    int16_t half_s2 __attribute__((vector_size(VECTOR / 2)));
+    memcpy(&half_s1, &x, sizeof half_s1);
+    memcpy(&half_s2, &x, sizeof half_s2);
+    return size == 1 ? (vec) __builtin_convertvector(half_s1, vec_s2) : (vec) __builtin_convertvector(half_s2, vec_s4);
+}
+#define DPR_S4_FROM_S1(x) twice_as_wide(2, twice_as_wide(1, x))
+#define DPR_S4_FROM_S2(x) twice_as_wide(2, x)
+#endif
+
+/* A vector that begins with these bytes, at most 16. A copy to a vector would go through memory, and a load that reads
+ * more than the store before it has written waits for it. */
+DPR_INLINE vec load_bytes(const unsigned char *at, size_t bytes) {
+    uint64_t first = 0, second = 0;
+    vec_u8 x = {0};
+    memcpy(&first, at, bytes < 8 ? bytes : 8);
+    x[0] = first;
+    if (bytes > 8) {
+        memcpy(&second, at + 8, bytes - 8);
+        x[1] = second;
+    }
+    return (vec)x;
+}
+
+/* Ranks of as many elements of one or two bytes as a vector has lanes of four. */
+DPR_INLINE vec wide_ranks(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
+    const size_t size = dpr_element_size(dtype);
+    const vec x = ranks(op, dtype, nan, load_bytes(at, VECTOR / 4 * size));
+    return size == 1 ? DPR_S4_FROM_S1(x) : DPR_S4_FROM_S2(x);
+}
+
 /* The piece at `at`. */
 DPR_INLINE vec piece_at(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
+    if (widens_ranks(op, dtype))
+        return wide_ranks(op, dtype, nan, at);
     if (!is_arithmetic(op))
         return lift(op, dtype, nan, load(at));
     if (dpr_acc_is_integer(dtype))
@@ -112,6 +151,8 @@ DPR_INLINE vec piece_at(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned 
 }
 
 DPR_INLINE vec neutral_accs(dpr_op op, dpr_dtype dtype) {
+    if (is_index(op))
+        return splat(acc_size(op, dtype), (uint64_t)dpr_acc_neutral(op, dtype).rank);
     return is_float(op, dtype) ? (vec)((vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0)) : neutral(op, dtype);
 }
 
@@ -122,7 +163,7 @@ DPR_INLINE vec join(dpr_op op, dpr_dtype dtype, vec a, vec b) {
 
 /* *a becomes the accumulators of a's elements and b's. With equal ranks the lower index wins. */
 DPR_INLINE void take(dpr_op op, dpr_dtype dtype, accs *a, accs b) {
-    const size_t size = dpr_element_size(dtype);
+    const size_t size = acc_size(op, dtype);
     if (keeps_lost(op, dtype)) {
         vec_f8 value = (vec_f8)a->value, lost = (vec_f8)a->more + (vec_f8)b.more;
         take_in(op, &value, &lost, (vec_f8)b.value);

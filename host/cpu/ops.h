@@ -40,7 +40,7 @@ typedef struct dpr_many_columns {
     const unsigned char *in;
     const int64_t *offsets;
     size_t rows, columns; /* columns: at least a vector of elements */
-    size_t first;         /* index of the first row; with the others it fits an element of the type */
+    size_t first;         /* index of the first row; with the others it fits 31 bits */
     size_t folded;        /* rows so far, with these; for MEAN */
     int begins, ends;     /* 1: these are the first rows; the last rows */
     unsigned char *space; /* 16 bytes for each column, and a vector */

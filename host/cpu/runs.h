@@ -5,12 +5,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Finds the runs of `count` keys, at least 1, of 1, 2, 4 or 8 bytes: their number, and where each begins; `count`
- * stands after the last. Uses at most `threads` threads. The caller frees what is returned; NULL if there is no
- * memory for it. */
-int64_t *dpr_runs_find(const void *keys, size_t key_bytes, size_t count, int threads, uint64_t *runs);
+typedef struct dpr_runs {
+    const void *keys;
+    size_t key_bytes; /* 1, 2, 4 or 8 */
+    size_t count;     /* of keys, at least 1 */
+    int threads;      /* at most, that look at them; 1 to DPR_THREADS_MAX */
+    uint64_t number;  /* of runs */
+    void *begins;     /* where each begins, and then `count`: number + 1 numbers of type dpr_key_runs_type(count) */
+} dpr_runs;
 
-/* Copies the key of each run. */
-void dpr_runs_keys(const void *keys, size_t key_bytes, const int64_t *begins, uint64_t runs, void *to);
+/* Finds `number` and `begins`, which the caller frees. Returns 0 if there is no memory for them; `number` is right
+ * then, too. */
+int dpr_runs_find(dpr_runs *r);
+
+/* Copies the keys of the first `runs` runs. */
+void dpr_runs_keys(const dpr_runs *r, uint64_t runs, void *to);
 
 #endif

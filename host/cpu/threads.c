@@ -99,22 +99,26 @@ static int launch_array(const dpr_run *run) {
 enum {
     LONG_BYTES = 1 << 21,  /* a segment that is longer is divided; one core reads this in some 0.2 ms */
     PIECE_BYTES = 1 << 18, /* of segments that a thread takes at a time */
+    MOST_NOTES = 512,      /* 1 GiB in offsets has no more long segments */
 };
+
+/* Segments first .. end - 1. */
+typedef struct stretch {
+    uint64_t first, end;
+} stretch;
 
 typedef struct segment_job {
     dpr_shares shares;
     const dpr_run *run;
     dpr_segment_limits limits;
-    _Atomic uint64_t long_from, long_to; /* segments in this range are long, among others */
+    _Atomic size_t notes;      /* pieces that have long segments; those after MOST_NOTES are only counted */
+    stretch noted[MOST_NOTES]; /* read when all threads are done */
 } segment_job;
 
-/* Widens the range of long segments by segments first .. end - 1. */
 static void note_long(segment_job *job, uint64_t first, uint64_t end) {
-    uint64_t from = atomic_load(&job->long_from), to = atomic_load(&job->long_to);
-    while (first < from && !atomic_compare_exchange_weak(&job->long_from, &from, first))
-        ;
-    while (end > to && !atomic_compare_exchange_weak(&job->long_to, &to, end))
-        ;
+    const size_t n = atomic_fetch_add(&job->notes, 1);
+    if (n < MOST_NOTES)
+        job->noted[n] = (stretch){first, end};
 }
 
 static void do_segments(segment_job *job, int thread) {
@@ -143,6 +147,22 @@ static void do_long(const dpr_run *run, uint64_t i, dpr_range r) {
         *(int64_t *)one.out += *(int64_t *)one.out >= 0 ? (int64_t)r.begin : 0;
 }
 
+static void do_long_of(const segment_job *job, stretch s) {
+    for (uint64_t i = s.first; i < s.end; i++) {
+        const dpr_range r = dpr_segment_range(job->run->segments, i);
+        if (r.end - r.begin > job->limits.whole)
+            do_long(job->run, i, r);
+    }
+}
+
+static void do_all_long(segment_job *job) {
+    const size_t notes = atomic_load(&job->notes);
+    if (notes > MOST_NOTES)
+        do_long_of(job, (stretch){0, job->run->segments->count});
+    for (size_t n = 0; notes <= MOST_NOTES && n < notes; n++)
+        do_long_of(job, job->noted[n]);
+}
+
 static int launch_segments(const dpr_run *run) {
     const int threads = threads_of(run);
     const size_t size = dpr_dtypes[run->key.f.dtype].size, whole = LONG_BYTES / size;
@@ -150,8 +170,7 @@ static int launch_segments(const dpr_run *run) {
     segment_job job;
     job.run = run;
     job.limits = (dpr_segment_limits){dpr_cpu_fold_many(&run->key), dpr_cpu_fold(&run->key), DPR_SHORT_SEGMENT, whole};
-    atomic_init(&job.long_from, UINT64_MAX);
-    atomic_init(&job.long_to, 0);
+    atomic_init(&job.notes, 0);
     dpr_shares_begin(&job.shares, run->segments, pool ? threads : 1, PIECE_BYTES / size);
     if (pool) {
         (void)dpr_pool_run(pool, threads, threads, segment_task, &job);
@@ -159,11 +178,7 @@ static int launch_segments(const dpr_run *run) {
     } else {
         do_segments(&job, 0);
     }
-    for (uint64_t i = job.long_from; i < job.long_to; i++) {
-        const dpr_range r = dpr_segment_range(run->segments, i);
-        if (r.end - r.begin > whole)
-            do_long(run, i, r);
-    }
+    do_all_long(&job);
     return 0;
 }
 

@@ -633,7 +633,7 @@ static const char *run_merge(const dpr_kernel_args *args, uint64_t label, dpr_op
 /* Counts runs of keys, or writes them. */
 static const char *run_key_runs(const dpr_key_runs_args *args) {
     static const char out_of_reach[] = "the kernel that finds runs of keys uses memory it cannot reach";
-    uint64_t runs, count = args->run.count, *const counts = args->counts;
+    uint64_t count = args->run.count, *const counts = args->counts;
     const char *wrong = find_count(args->run.device_count, &count);
     if (wrong)
         return wrong;
@@ -645,13 +645,12 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
     if (!args->run.scratch)
         return "the kernel that finds runs of keys has no scratch memory";
     wrong = check_scratch(args->run.scratch);
-    int64_t *const begins = dpr_runs_find(args->run.in, args->key_bytes, count, 1, &runs);
-    if (count == 0)
-        runs = 0;
-    if (!wrong && !begins)
+    dpr_runs found = {.keys = args->run.in, .key_bytes = args->key_bytes, .count = count, .threads = 1};
+    const int is_found = dpr_runs_find(&found);
+    const uint64_t runs = count > 0 ? found.number : 0, written = runs <= args->room ? runs : 0;
+    if (!wrong && !is_found)
         wrong = "there is no memory for runs of keys";
-    const uint64_t written = runs <= args->room ? runs : 0;
-    if (begins && !args->begins) {
+    if (is_found && !args->begins) {
         counts[DPR_RUNS_WRITTEN] = written;
         if (args->run.tag != 0)
             post(&args->run, (const unsigned char *)&runs, sizeof runs);
@@ -659,25 +658,27 @@ static const char *run_key_runs(const dpr_key_runs_args *args) {
             memcpy(args->run.out, &runs, sizeof runs);
         else
             wrong = out_of_reach;
-    } else if (begins && counts[DPR_RUNS_WRITTEN] != written) {
+    } else if (is_found && counts[DPR_RUNS_WRITTEN] != written) {
         wrong = "the number of runs written is not the number counted";
-    } else if (begins && fake_find(args->begins, (written + 1) * sizeof(uint32_t))
+    } else if (is_found && fake_find(args->begins, (written + 1) * sizeof(uint32_t))
                && (!args->unique || written == 0 || fake_find(args->unique, written * args->key_bytes))) {
-        for (uint64_t i = 0; i <= written && written > 0; i++)
-            ((uint32_t *)args->begins)[i] = (uint32_t)begins[i];
+        if (written > 0)
+            memcpy(args->begins, found.begins, (written + 1) * sizeof(uint32_t));
         if (args->unique)
-            dpr_runs_keys(args->run.in, args->key_bytes, begins, written, args->unique);
-    } else if (begins) {
+            dpr_runs_keys(&found, written, args->unique);
+    } else if (is_found) {
         wrong = out_of_reach;
     }
-    free(begins);
+    free(found.begins);
     return wrong;
 }
 
-/* Writes the results of `runs` runs of keys, which begin at these elements, and their keys. */
-static const char *write_keyed(const fake_launch *launch, const int64_t *begins, uint64_t runs) {
+/* Writes the results of runs of keys, and their keys. */
+static const char *write_keyed(const fake_launch *launch, const dpr_runs *runs) {
     const dpr_keyed_args *args = &launch->keyed;
-    const dpr_segment_list list = {.count = runs, .begins = begins, .ends = begins + 1, .dtype = DPR_I64};
+    const dpr_dtype type = dpr_key_runs_type(runs->count);
+    const void *const ends = (const char *)runs->begins + dpr_dtype_size(type);
+    const dpr_segment_list list = {.count = runs->number, .begins = runs->begins, .ends = ends, .dtype = type};
     dpr_run run = {.in = args->run.in, .out = args->results, .count = args->run.count, .key = launch->key};
     run.key.f.segments = 1;
     run.init = args->run.init;
@@ -686,7 +687,7 @@ static const char *write_keyed(const fake_launch *launch, const int64_t *begins,
     if (dpr_cpu_serial.launch(&run) != 0)
         return serial_failed;
     if (args->unique)
-        dpr_runs_keys(args->keys, args->key_bytes, begins, runs, args->unique);
+        dpr_runs_keys(runs, runs->number, args->unique);
     return NULL;
 }
 
@@ -706,7 +707,6 @@ static const char *run_keyed(const fake_launch *launch) {
     /* What tells zeroed records from fresh memory, which may be zero, too. */
     static const uint64_t zeroed = UINT64_C(0x7a65726f6564);
     const dpr_keyed_args *args = &launch->keyed;
-    uint64_t runs = 0;
     if (!args->run.scratch || !fake_find(args->places, sizeof *args->places)
         || !fake_find(args->keys, args->run.count * args->key_bytes))
         return out_of_reach;
@@ -719,15 +719,15 @@ static const char *run_keyed(const fake_launch *launch) {
         return wrong;
     if (!args->in_scratch)
         *args->places = 0;
-    int64_t *const begins = dpr_runs_find(args->keys, args->key_bytes, args->run.count, 1, &runs);
-    if (!begins)
+    dpr_runs runs = {.keys = args->keys, .key_bytes = args->key_bytes, .count = args->run.count, .threads = 1};
+    if (!dpr_runs_find(&runs))
         return "there is no memory for runs of keys";
-    wrong = reaches_keyed(launch, runs) ? write_keyed(launch, begins, runs) : out_of_reach;
-    free(begins);
+    wrong = reaches_keyed(launch, runs.number) ? write_keyed(launch, &runs) : out_of_reach;
+    free(runs.begins);
     if (!wrong && args->run.tag != 0)
-        post(&args->run, (const unsigned char *)&runs, sizeof runs);
+        post(&args->run, (const unsigned char *)&runs.number, sizeof runs.number);
     else if (!wrong)
-        memcpy(args->run.out, &runs, sizeof runs);
+        memcpy(args->run.out, &runs.number, sizeof runs.number);
     return wrong;
 }
 
