@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -80,23 +81,17 @@ class Time(BenchTest):
         self.assertLess(usage.ru_maxrss * 1024, count * 3 / 4)
         return json.loads(out), err.decode()
 
-    def spend(self, budget, command, count):
-        """Exit code and output of a measurement whose budget is spent while data is made, and the seconds it took."""
-        began = time.monotonic()
-        with subprocess.Popen([DPR, *command, "-b", budget], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
-            document, err = self.part(p, count)
-        return p.returncode, document, err, time.monotonic() - began
-
     def test_making_data_is_in_the_budget(self):
-        """Against a budget of next to nothing, because memory that a sanitizer watches takes seconds to get and free."""
+        """Told by how much data was made, because on a busy machine memory can take seconds to get and to free."""
         command, count = self.large()
-        least = self.spend("1ms", command, count)[-1]
-        code, document, err, seconds = self.spend("300ms", command, count)
-        self.assertLess(seconds - least, 5)
+        with subprocess.Popen([DPR, *command, "-b", "300ms"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            document, err = self.part(p, count)
         (left_out,) = document["left_out"]
-        wanted = "the budget was spent when [0-9]+ of [0-9]+ MiB of memory were filled"
-        self.assertEqual((code, left_out["count"]), (0, count))
+        wanted = "the budget was spent when ([0-9]+) of ([0-9]+) MiB of memory were filled"
+        self.assertEqual((p.returncode, left_out["count"]), (0, count))
         self.assertRegex(left_out["why"], f"^{wanted}$")
+        filled, asked = map(int, re.match(wanted, left_out["why"]).groups())
+        self.assertLess(filled, asked * 3 / 4)
         self.assertRegex(err, f"^dpr: bench: note: 1 combination was left out; the first: {wanted}\n$")
 
     def test_making_data_can_be_interrupted(self):
