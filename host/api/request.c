@@ -149,6 +149,15 @@ static dpr_status name_operation(dpr_status status, size_t i) {
     return dpr_fail(status, "ops[%zu]: %s", i, kept.sentence);
 }
 
+/* Fails if there is an initial value, before it is read: it may be of any operation. */
+static dpr_status refuse_init(const dpr_options *given) {
+    dpr_options options = DPR_OPTIONS_INIT;
+    const dpr_status status = given ? dpr_adopt("options", "dpr_options", given, &options, sizeof options) : DPR_OK;
+    if (status == DPR_OK && options.init)
+        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set; a call of several operations takes none");
+    return status;
+}
+
 dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, const char *argument, dpr_dtype dtype, size_t count,
                             const dpr_options *options, dpr_request *out) {
     dpr_outputs fused = {.count = n > 1 ? (int)n : 0};
@@ -157,15 +166,16 @@ dpr_status dpr_request_fuse(const dpr_op *ops, size_t n, const char *argument, d
         return dpr_fail(DPR_ERR_NULL_POINTER, "ops is NULL");
     if (n < 1 || n > DPR_FUSED_MOST)
         return dpr_fail(DPR_ERR_INVALID_OPTION, "%s is %zu; it should be from 1 to %d", argument, n, DPR_FUSED_MOST);
+    dpr_status status = refuse_init(options);
+    if (status != DPR_OK)
+        return status;
     for (size_t i = n; i-- > 0;) { /* the first is made last, and stays */
-        const dpr_status status = dpr_request_make(ops[i], dtype, count, options, out);
+        status = dpr_request_make(ops[i], dtype, count, options, out);
         if (status != DPR_OK)
             return name_operation(status, i);
         fused.op[i] = DPR_ROW(ops[i]);
         rows |= out->key.f.ops;
     }
-    if (out->init.present)
-        return dpr_fail(DPR_ERR_INVALID_OPTION, "options->init is set; a call of several operations takes none");
     out->key.f.ops = rows;
     out->key.f.fused = n > 1;
     out->fused = fused;
