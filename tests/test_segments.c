@@ -25,14 +25,26 @@ static int is_index(dpr_op op) {
     return op == DPR_ARGMIN || op == DPR_ARGMAX;
 }
 
+static int is_arithmetic(dpr_op op) {
+    return op == DPR_SUM || op == DPR_PROD || op == DPR_SUMSQ || op == DPR_NORM1;
+}
+
 /* ---- One segment after another ---- */
 
-/* Whether the segment's sum, product, mean or variance is formed in F64 and rounded once, in an order of its own. */
+/* Whether the segment's sum, product, mean, norm or variance is formed in F64 and rounded once, in an order of its own.
+ */
 static int is_formed_apart(const scene *s, size_t n) {
-    const int is_mean = s->op == DPR_MEAN && s->options.nan == DPR_NAN_PROPAGATE;
-    if (s->op == DPR_VAR)
-        return n <= SHORT;
-    return n <= MANY_LONGEST && ref_is_float(s->dtype) && (s->op == DPR_SUM || s->op == DPR_PROD || is_mean);
+    const int is_real = ref_is_float(s->dtype), counts_all = s->options.nan == DPR_NAN_PROPAGATE;
+    switch (s->op) {
+    case DPR_VAR:
+        return n <= (ref_is_complex(s->dtype) || (is_real && !counts_all) ? SHORT : MANY_LONGEST);
+    case DPR_NORM2:
+        return n <= MANY_LONGEST && !ref_is_complex(s->dtype);
+    case DPR_MEAN:
+        return n <= MANY_LONGEST && is_real && counts_all;
+    default:
+        return n <= MANY_LONGEST && is_real && is_arithmetic(s->op);
+    }
 }
 
 /* The strategy whose partial result for the segment alone is the same: a plain loop runs short segments, and
@@ -250,6 +262,43 @@ TEST(Segments, every_length) {
                 expect_every_length(&s, p % 2 ? DPR_NAN_IGNORE : DPR_NAN_PROPAGATE, patterns[p / 2]);
     }
     dpr_ctx_destroy(s.ctx);
+}
+
+/* Norms whose squares are outside of F64's range, between those of which they are inside, and some in between. */
+TEST(Segments, norms_of_any_magnitude) {
+    enum { N = 4, SCALES = 8 };
+    static const double scales[SCALES] = {1, 0x1p-540, 0x1p-490, 0x1p600, 0, 0x1p-449, 0x1p509, 0x1p-1060};
+    static double in[N * SCALES], norms[SCALES];
+    static int32_t offsets[SCALES + 1];
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    for (int i = 0; i < N * SCALES; i++)
+        in[i] = (i % N == 0 ? -1 : i % N == 1 ? 3 : i % N == 2 ? -5 : 1) * scales[i / N]; /* their norm is 6 */
+    for (int i = 0; i <= SCALES; i++)
+        offsets[i] = N * i;
+    segments.count = SCALES;
+    segments.begins = offsets;
+    segments.dtype = DPR_I32;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, norms, N * SCALES, DPR_F64, DPR_NORM2, &segments, NULL));
+    for (int i = 0; i < SCALES; i++)
+        EXPECT_THAT(norms[i] == 6 * scales[i], "%g instead of %g", norms[i], 6 * scales[i]);
+    dpr_ctx_destroy(ctx);
+}
+
+/* The numbers in each lane of a vector have a sum that is out of range, and those of the segment have not. */
+TEST(Segments, variance_of_numbers_that_cancel) {
+    enum { N = 8 };
+    static const double in[] = {1e308, -1e308, 1e308, -1e308, 1e308, -1e308, 1e308, -1e308, 1, 2, 3, 4, 5, 6, 7, 8};
+    static const int32_t offsets[] = {0, N, 2 * N};
+    double out[2] = {0};
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    segments.count = 2;
+    segments.begins = offsets;
+    segments.dtype = DPR_I32;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, out, 2 * N, DPR_F64, DPR_VAR, &segments, NULL));
+    EXPECT_THAT(isinf(out[0]) && out[1] == 5.25, "%g and %g", out[0], out[1]);
+    dpr_ctx_destroy(ctx);
 }
 
 /* A segment's bits depend on its elements alone, not on the segments before and after it. */

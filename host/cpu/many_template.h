@@ -9,23 +9,25 @@
  *   DPR_S4_FROM_S1(x), DPR_S4_FROM_S2(x)
  *                       optional: the first lanes of a vector of integers of one and of two bytes, in four bytes each
  *
- * A piece is the elements that become one vector of accumulators. For SUM and PROD it has LANES elements, which are
- * converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are. So
- * sums of F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. MEAN is a
- * SUM that is divided where it is written: `op` is what is folded, and `to` what is written. */
+ * A piece is the elements that become one vector of accumulators. For sums and products it has LANES elements, which
+ * are converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are.
+ * So sums of F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. MEAN is a
+ * sum that is divided where it is written. SUMSQ, NORM1 and NORM2 are sums of squares and magnitudes; VAR forms the
+ * mean of a segment, and then two sums: of the distances from it and of their squares. */
 
 #include "means.h"
 #include "simd_lanes.h"
 
 /* ---- Pairs ------------------------------------------------------------------------------------------------------ */
 
-DPR_INLINE int is_arithmetic(dpr_op op) {
-    return op == DPR_SUM || op == DPR_PROD;
+/* How accumulators of an operation are joined. */
+DPR_INLINE dpr_op folded(dpr_op op) {
+    const int is_sum = op == DPR_MEAN || op == DPR_SUMSQ || op == DPR_NORM1 || op == DPR_NORM2 || op == DPR_VAR;
+    return is_sum ? DPR_SUM : op;
 }
 
-/* What is folded for an operation. */
-DPR_INLINE dpr_op folded(dpr_op to) {
-    return to == DPR_MEAN ? DPR_SUM : to;
+DPR_INLINE int is_arithmetic(dpr_op op) {
+    return folded(op) == DPR_SUM || op == DPR_PROD;
 }
 
 DPR_INLINE int is_index(dpr_op op) {
@@ -33,27 +35,34 @@ DPR_INLINE int is_index(dpr_op op) {
 }
 
 DPR_INLINE int is_float(dpr_op op, dpr_dtype dtype) {
-    return is_arithmetic(op) && !dpr_acc_is_integer(dtype);
+    return is_arithmetic(op) && (op == DPR_NORM2 || op == DPR_VAR || !dpr_acc_is_integer(dtype));
 }
 
 /* True for sums that keep what they have lost. */
 DPR_INLINE int keeps_lost(dpr_op op, dpr_dtype dtype) {
-    return op == DPR_SUM && dtype == DPR_F64;
+    return folded(op) == DPR_SUM && op != DPR_VAR && is_float(op, dtype) && dpr_pair_result(op, dtype) == DPR_F64;
 }
 
 /* True if accumulators have more than a value. */
 DPR_INLINE int has_more(dpr_op op, dpr_dtype dtype) {
-    return keeps_lost(op, dtype) || is_index(op);
+    return keeps_lost(op, dtype) || is_index(op) || op == DPR_VAR;
 }
 
-/* The pairs that have loops here. */
-DPR_INLINE int has_many(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
+/* The pairs that have loops over segments here. */
+DPR_INLINE int has_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
     if (dpr_acc_is_complex(dtype))
         return 0;
     if (op == DPR_MEAN)
         return dpr_sum_gives_mean(dpr_element_kind(dtype), dpr_element_size(dtype), nan);
+    if (op == DPR_VAR)
+        return dpr_acc_is_integer(dtype) || nan == DPR_NAN_PROPAGATE;
     return is_arithmetic(op) || is_index(op) || op == DPR_MIN || op == DPR_MAX || op == DPR_ALL || op == DPR_ANY
            || op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
+}
+
+/* Those that have loops over columns. The others need more than one look at an element, or at its magnitude. */
+DPR_INLINE int has_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
+    return has_segments(op, dtype, nan) && op != DPR_VAR && !(op == DPR_NORM2 && dpr_acc_is_scaled(dtype));
 }
 
 /* True for elements that are narrower than the lanes of their accumulators, which have room for an index. */
@@ -76,7 +85,8 @@ DPR_INLINE size_t piece_of(dpr_op op, dpr_dtype dtype) {
 /* An accumulator in every lane. */
 typedef struct accs {
     vec value;
-    vec more; /* for sums that keep it, what they have lost, in F64; for ARGMIN and ARGMAX the index of the rank */
+    vec more; /* for sums that keep it, what they have lost, in F64; for ARGMIN and ARGMAX the index of the rank; for
+                 VAR, where `value` is the sum of squared distances from the mean, that of the distances */
 } accs;
 
 #if !defined(DPR_F64_FROM_F16)
@@ -139,6 +149,33 @@ DPR_INLINE vec wide_ranks(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigne
     return size == 1 ? DPR_S4_FROM_S1(x) : DPR_S4_FROM_S2(x);
 }
 
+/* Integers as F64. Those of up to four bytes are added to 1.5 * 2^52, whose last bit stands for 1. */
+DPR_INLINE vec_f8 numbers_of(dpr_dtype dtype, vec_u8 x) {
+    if (dpr_element_size(dtype) <= 4)
+        return (vec_f8)(x + 0x4338000000000000) - 0x1.8p52;
+    return dtype == DPR_U64 ? __builtin_convertvector(x, vec_f8) : __builtin_convertvector((vec_s8)x, vec_f8);
+}
+
+/* What is added up for integers. */
+DPR_INLINE vec whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x) {
+    const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
+    const vec_u8 sign = is_signed ? (vec_u8)((vec_s8)x < 0) : (vec_u8){0};
+    if (op == DPR_SUMSQ)
+        return (vec)(x * x);
+    if (op == DPR_NORM1)
+        return (vec)((x ^ sign) - sign);
+    if (op == DPR_NORM2)
+        return (vec)(numbers_of(dtype, x) * numbers_of(dtype, x));
+    return op == DPR_VAR ? (vec)numbers_of(dtype, x) : (vec)x;
+}
+
+/* What is added up, or multiplied, for floating-point numbers. */
+DPR_INLINE vec float_terms(dpr_op op, vec_f8 x) {
+    if (op == DPR_SUMSQ || op == DPR_NORM2)
+        return (vec)(x * x);
+    return op == DPR_NORM1 ? magnitudes(DPR_F64, (vec)x) : (vec)x;
+}
+
 /* The piece at `at`. */
 DPR_INLINE vec piece_at(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned char *at) {
     if (widens_ranks(op, dtype))
@@ -146,25 +183,27 @@ DPR_INLINE vec piece_at(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned 
     if (!is_arithmetic(op))
         return lift(op, dtype, nan, load(at));
     if (dpr_acc_is_integer(dtype))
-        return (vec)whole_lanes(dtype, at);
-    return (vec)without_nan(op, dtype, nan, floats_at(dtype, at));
+        return whole_terms(op, dtype, whole_lanes(dtype, at));
+    return float_terms(op, without_nan(op, dtype, nan, floats_at(dtype, at)));
 }
 
 DPR_INLINE vec neutral_accs(dpr_op op, dpr_dtype dtype) {
     if (is_index(op))
         return splat(acc_size(op, dtype), (uint64_t)dpr_acc_neutral(op, dtype).rank);
-    return is_float(op, dtype) ? (vec)((vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0)) : neutral(op, dtype);
+    return is_float(op, dtype) ? (vec)((vec_f8){0} + (op == DPR_PROD ? 1.0 : 0.0)) : neutral(folded(op), dtype);
 }
 
 /* Joins the values of two vectors of accumulators that have no more than these. */
 DPR_INLINE vec join(dpr_op op, dpr_dtype dtype, vec a, vec b) {
-    return is_float(op, dtype) ? (vec)meet(op, (vec_f8)a, (vec_f8)b) : combine(op, dtype, a, b);
+    return is_float(op, dtype) ? (vec)meet(op, (vec_f8)a, (vec_f8)b) : combine(folded(op), dtype, a, b);
 }
 
 /* *a becomes the accumulators of a's elements and b's. With equal ranks the lower index wins. */
 DPR_INLINE void take(dpr_op op, dpr_dtype dtype, accs *a, accs b) {
     const size_t size = acc_size(op, dtype);
-    if (keeps_lost(op, dtype)) {
+    if (op == DPR_VAR) {
+        *a = (accs){(vec)((vec_f8)a->value + (vec_f8)b.value), (vec)((vec_f8)a->more + (vec_f8)b.more)};
+    } else if (keeps_lost(op, dtype)) {
         vec_f8 value = (vec_f8)a->value, lost = (vec_f8)a->more + (vec_f8)b.more;
         take_in(op, &value, &lost, (vec_f8)b.value);
         *a = (accs){(vec)value, (vec)lost};
@@ -206,6 +245,12 @@ DPR_INLINE vec_f8 floats_of(dpr_op op, dpr_dtype dtype, accs x, double init) {
     return (vec_f8)select((vec)((vec_f8)sum != (vec_f8)sum), (vec)((vec_f8){0} + (double)NAN), sum);
 }
 
+DPR_INLINE vec roots(vec_f8 x) {
+    for (int i = 0; i < LANES; i++)
+        x[i] = sqrt(x[i]);
+    return (vec)x;
+}
+
 /* The results that accumulators stand for, in the low bytes of lanes of the same size. */
 DPR_INLINE vec results_of(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const dpr_acc *init) {
     const size_t size = acc_size(op, dtype);
@@ -213,6 +258,8 @@ DPR_INLINE vec results_of(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const
         const int has_none = nan == DPR_NAN_IGNORE && dpr_element_kind(dtype) == DPR_KIND_FLOAT;
         return has_none ? x.more | equal(size, x.value, splat(size, (uint64_t)dpr_rank_greatest(dtype))) : x.more;
     }
+    if (op == DPR_NORM2)
+        return roots(floats_of(op, dtype, x, init->re));
     if (is_float(op, dtype))
         return (vec)floats_of(op, dtype, x, init->re);
     if (op == DPR_MIN || op == DPR_MAX)
@@ -221,7 +268,7 @@ DPR_INLINE vec results_of(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const
         return ((op == DPR_ALL ? ~x.value : x.value | splat(size, init->bits))
                 & (op == DPR_ALL ? splat(size, init->bits) : splat(size, 1)))
                & splat(size, 1);
-    x.value = combine(op, dtype, x.value, splat(size, init->bits));
+    x.value = combine(folded(op), dtype, x.value, splat(size, init->bits));
     return dtype == DPR_BOOL && !is_arithmetic(op) ? x.value & splat(1, 1) : x.value;
 }
 
@@ -233,13 +280,13 @@ DPR_INLINE vec means_of(dpr_dtype dtype, vec x, vec counts) {
 }
 
 /* Writes the results in lanes of 64 bits. */
-DPR_INLINE void write_lanes(dpr_op to, dpr_dtype dtype, vec x, unsigned char *out) {
-    const dpr_dtype result = dpr_pair_result(to, dtype);
+DPR_INLINE void write_lanes(dpr_op op, dpr_dtype dtype, vec x, unsigned char *out) {
+    const dpr_dtype result = dpr_pair_result(op, dtype);
     const some_U8 u8 = __builtin_convertvector((vec_u8)x, some_U8);
     const some_U16 u16 = __builtin_convertvector((vec_u8)x, some_U16);
     const some_U32 u32 = __builtin_convertvector((vec_u8)x, some_U32);
     const half_f4 f32 = __builtin_convertvector((vec_f8)x, half_f4);
-    if (is_arithmetic(folded(to)) && result == DPR_F32)
+    if (is_arithmetic(op) && result == DPR_F32)
         memcpy(out, &f32, sizeof f32);
     else if (dpr_element_size(result) == 1)
         memcpy(out, &u8, sizeof u8);
@@ -252,12 +299,12 @@ DPR_INLINE void write_lanes(dpr_op to, dpr_dtype dtype, vec x, unsigned char *ou
 }
 
 /* Writes the results of a vector of accumulators, one behind the other. */
-DPR_INLINE void write_vector(dpr_op to, dpr_dtype dtype, vec x, unsigned char *out) {
-    const size_t size = acc_size(folded(to), dtype), wide = dpr_element_size(dpr_pair_result(to, dtype));
+DPR_INLINE void write_vector(dpr_op op, dpr_dtype dtype, vec x, unsigned char *out) {
+    const size_t size = acc_size(op, dtype), wide = dpr_element_size(dpr_pair_result(op, dtype));
     unsigned char bytes[VECTOR];
     if (size == 8 || wide == size) {
         if (size == 8)
-            write_lanes(to, dtype, x, out);
+            write_lanes(op, dtype, x, out);
         else
             memcpy(out, &x, sizeof x);
         return;
@@ -303,7 +350,8 @@ DPR_INLINE vec numbers_from(size_t size, size_t i) {
 /* True for integers that are joined with their neighbours until the results have 64 bits, which takes fewer
  * instructions than converting each. */
 DPR_INLINE int joins_neighbours(dpr_op op, dpr_dtype dtype) {
-    return is_arithmetic(op) && dpr_acc_is_integer(dtype) && dpr_element_size(dtype) <= 2;
+    return (op == DPR_SUM || op == DPR_MEAN || op == DPR_PROD) && dpr_acc_is_integer(dtype)
+           && dpr_element_size(dtype) <= 2;
 }
 
 /* Elements of a piece of a segment. */
@@ -345,6 +393,34 @@ DPR_INLINE accs fold_segment(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsi
     for (size_t i = at_once * piece; i < n; i += piece)
         take(op, dtype, &a, some_elements(op, dtype, nan, at, i, n));
     return a;
+}
+
+/* Elements i, i + 1 ... as F64; lanes without one are 0. */
+DPR_INLINE vec_f8 some_numbers(dpr_dtype dtype, const unsigned char *at, size_t i, size_t n) {
+    return (vec_f8)some_elements(DPR_VAR, dtype, DPR_NAN_PROPAGATE, at, i, n).value;
+}
+
+DPR_INLINE double mean_of_segment(dpr_dtype dtype, const unsigned char *at, size_t n) {
+    vec_f8 sum = {0};
+    double mean = 0;
+    for (size_t i = 0; i < n; i += LANES)
+        sum += some_numbers(dtype, at, i, n);
+    for (int i = 0; i < LANES; i++)
+        mean += sum[i];
+    return mean / (double)n;
+}
+
+/* Folds a segment for VAR. Where the mean is not finite, `more` is NaN. */
+DPR_INLINE accs fold_distances(dpr_dtype dtype, const unsigned char *at, size_t n) {
+    const vec_f8 mean = mean_of_segment(dtype, at, n) + (vec_f8){0};
+    vec_f8 squares = {0}, off = {0};
+    for (size_t i = 0; i < n; i += LANES) {
+        const vec inside = less(8, numbers_from(8, i), splat(8, n));
+        const vec_f8 distance = (vec_f8)((vec)(some_numbers(dtype, at, i, n) - mean) & inside);
+        squares += distance * distance;
+        off += distance;
+    }
+    return (accs){(vec)squares, (vec)off};
 }
 
 /* Copies a segment to where memory may be read behind it. */
@@ -407,9 +483,33 @@ DPR_INLINE vec segment_results(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, 
     return index | equal(8, load((const unsigned char *)lengths), (vec){0});
 }
 
-DPR_INLINE void fold_segments(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_many_segments *s) {
-    const dpr_op op = folded(to);
-    const size_t size = dpr_element_size(dtype), wide = dpr_element_size(dpr_pair_result(to, dtype));
+/* The variances of as many elements as `counts` has (dpr_acc_of_mean()). All NaNs have the same bits. */
+DPR_INLINE vec variances_of(accs x, vec counts, const dpr_init *init) {
+    const vec_f8 n = numbers_of(DPR_U32, (vec_u8)counts), off = (vec_f8)x.more;
+    const vec_f8 squares = (vec_f8)x.value - off * (off / n);
+    const vec_f8 result = (vec_f8)((vec)squares & ~(vec)(squares < 0)) / (n - (double)init->sample);
+    return select((vec)(result != result), (vec)((vec_f8){0} + (double)NAN), (vec)result);
+}
+
+/* Which results a plain loop must find: norms whose squares leave F64's range, or may have lost some, and variances of
+ * numbers whose mean is not finite. */
+DPR_INLINE vec unsure_results(dpr_op op, dpr_dtype dtype, accs x, vec results) {
+    const vec_f8 off = (vec_f8)x.more, norm = (vec_f8)results;
+    if (op == DPR_VAR)
+        return (vec)(off - off != 0);
+    return op == DPR_NORM2 && dpr_acc_is_scaled(dtype) ? ~((vec)(norm >= 0x1p-450) & (vec)(norm - norm == 0))
+                                                       : (vec){0};
+}
+
+/* Notes them among `some` segments from number i on. */
+DPR_INLINE void note_unsure(const dpr_many_segments *s, size_t i, size_t some, vec unsure) {
+    const vec_u8 lanes = (vec_u8)unsure;
+    for (size_t k = 0; any_bit(unsure) && k < some; k++)
+        s->unsure[i + k] = lanes[k] != 0;
+}
+
+DPR_INLINE void fold_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_segments *s) {
+    const size_t size = dpr_element_size(dtype), wide = dpr_element_size(dpr_pair_result(op, dtype));
     const size_t room = (DPR_MANY_LONGEST + VECTOR) * size,
                  reach = pieces_at_once(op, dtype) * segment_piece(op, dtype);
     const dpr_acc init = acc_of_init(op, dtype, nan, s->init);
@@ -423,17 +523,22 @@ DPR_INLINE void fold_segments(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr
             const unsigned char *at = s->in + s->begins[i + k] * size;
             if (s->in_end - at < (ptrdiff_t)((n + reach) * size))
                 at = copy_segment(copy, room, at, n * size);
-            const accs a = fold_segment(op, dtype, nan, at, n);
+            const accs a = op == DPR_VAR ? fold_distances(dtype, at, n) : fold_segment(op, dtype, nan, at, n);
             x[k].value = a.value;
             if (has_more(op, dtype))
                 x[k].more = a.more;
             lengths[k] = n;
         }
-        vec lanes = segment_results(op, dtype, nan, join_lanes(op, dtype, x), &init, lengths);
+        const accs joined = join_lanes(op, dtype, x);
+        const vec counts = load((const unsigned char *)lengths);
         unsigned char *out = s->out + i * wide;
-        if (to == DPR_MEAN)
-            lanes = means_of(dtype, lanes, load((const unsigned char *)lengths));
-        write_lanes(to, dtype, lanes, some == LANES ? out : results);
+        vec lanes = op == DPR_VAR ? variances_of(joined, counts, s->init)
+                                  : segment_results(op, dtype, nan, joined, &init, lengths);
+        if (op == DPR_MEAN)
+            lanes = means_of(dtype, lanes, counts);
+        if (op == DPR_VAR || op == DPR_NORM2)
+            note_unsure(s, i, some, unsure_results(op, dtype, joined, lanes));
+        write_lanes(op, dtype, lanes, some == LANES ? out : results);
         if (some < LANES)
             memcpy(out, results, some * wide);
     }
@@ -501,15 +606,14 @@ DPR_INLINE void fold_rows(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_man
 }
 
 /* Lane i of a vector of accumulators, which have `count` elements each, as an accumulator of acc.h. */
-DPR_INLINE dpr_acc acc_of_lane(dpr_op to, dpr_dtype dtype, dpr_nan nan, accs x, size_t i, size_t count) {
-    const dpr_op op = folded(to);
+DPR_INLINE dpr_acc acc_of_lane(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, size_t i, size_t count) {
     const size_t size = acc_size(op, dtype);
     const dpr_dtype lane = size == 8 ? DPR_I64 : size == 4 ? DPR_I32 : size == 2 ? DPR_I16 : DPR_I8;
     unsigned char value[VECTOR], more[VECTOR];
     memcpy(value, &x.value, sizeof value);
     memcpy(more, &x.more, sizeof more);
     const uint64_t bits = dpr_element_load(lane, value + i * size).bits;
-    dpr_acc acc = dpr_acc_neutral(to, dtype);
+    dpr_acc acc = dpr_acc_neutral(op, dtype);
     acc.bits = op == DPR_ALL ? bits == 0 : op == DPR_ANY ? bits != 0 : bits;
     acc.rank = (int64_t)bits;
     if (is_index(op)) {
@@ -521,7 +625,7 @@ DPR_INLINE dpr_acc acc_of_lane(dpr_op to, dpr_dtype dtype, dpr_nan nan, accs x, 
         acc.re = dpr_element_load(DPR_F64, value + i * 8).re;
     if (keeps_lost(op, dtype))
         acc.re_lost = dpr_element_load(DPR_F64, more + i * 8).re;
-    if (to == DPR_MEAN) {
+    if (op == DPR_MEAN) {
         acc.present = count;
         acc.index = (int64_t)bits < 0 ? -1 : 0; /* the upper 64 bits of a sum of integers */
     }
@@ -529,23 +633,22 @@ DPR_INLINE dpr_acc acc_of_lane(dpr_op to, dpr_dtype dtype, dpr_nan nan, accs x, 
 }
 
 /* Merges the accumulators of columns `column` and following, except those before `from`, with c->accs. */
-DPR_INLINE void merge_accs(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c, accs x, size_t column,
+DPR_INLINE void merge_accs(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c, accs x, size_t column,
                            size_t from) {
-    for (size_t i = from - column; i < piece_of(folded(to), dtype); i++) {
-        const dpr_acc acc = acc_of_lane(to, dtype, nan, x, i, c->folded);
-        dpr_acc_combine(to, dtype, &c->accs[column + i], &acc);
+    for (size_t i = from - column; i < piece_of(op, dtype); i++) {
+        const dpr_acc acc = acc_of_lane(op, dtype, nan, x, i, c->folded);
+        dpr_acc_combine(op, dtype, &c->accs[column + i], &acc);
     }
 }
 
-DPR_INLINE vec column_results(dpr_op to, dpr_dtype dtype, dpr_nan nan, accs x, const dpr_acc *init, size_t count) {
-    const vec results = results_of(folded(to), dtype, nan, x, init);
-    return to == DPR_MEAN ? means_of(dtype, results, splat(8, count)) : results;
+DPR_INLINE vec column_results(dpr_op op, dpr_dtype dtype, dpr_nan nan, accs x, const dpr_acc *init, size_t count) {
+    const vec results = results_of(op, dtype, nan, x, init);
+    return op == DPR_MEAN ? means_of(dtype, results, splat(8, count)) : results;
 }
 
-DPR_INLINE void fold_columns(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c) {
-    const dpr_op op = folded(to);
+DPR_INLINE void fold_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_many_columns *c) {
     const size_t piece = piece_of(op, dtype), pieces = (c->columns + piece - 1) / piece;
-    const size_t wide = dpr_element_size(dpr_pair_result(to, dtype));
+    const size_t wide = dpr_element_size(dpr_pair_result(op, dtype));
     const dpr_acc init = acc_of_init(op, dtype, nan, c->init);
     const accs none = {neutral_accs(op, dtype), is_index(op) ? splat(acc_size(op, dtype), c->first) : (vec){0}};
     for (size_t i = 0; c->begins && i < pieces; i++)
@@ -559,15 +662,16 @@ DPR_INLINE void fold_columns(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_
         const accs x = load_accs(op, dtype, c->space + i * accs_bytes(op, dtype));
         const size_t column = column_of(piece, c->columns, i);
         if (c->accs)
-            merge_accs(to, dtype, nan, c, x, column, i * piece);
+            merge_accs(op, dtype, nan, c, x, column, i * piece);
         else
-            write_vector(to, dtype, column_results(to, dtype, nan, x, &init, c->folded), c->out + column * wide);
+            write_vector(op, dtype, column_results(op, dtype, nan, x, &init, c->folded), c->out + column * wide);
     }
 }
 
 /* ---- Tables ----------------------------------------------------------------------------------------------------- */
 
-#define DPR_HAS_MANY(OP, DTYPE, NAN) (DPR_PAIR_IS_VALID(OP, DTYPE) && has_many(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN))
+#define DPR_HAS_MANY(OP, DTYPE, NAN)                                                                                   \
+    (DPR_PAIR_IS_VALID(OP, DTYPE) && has_segments(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN))
 
 #define DPR_PAIR_DEFINE(OP, DTYPE, NAN)                                                                                \
     static int DPR_PAIR_NAME(OP, DTYPE, NAN)(const dpr_many_segments *s, const dpr_many_columns *c) {                  \
@@ -575,9 +679,11 @@ DPR_INLINE void fold_columns(dpr_op to, dpr_dtype dtype, dpr_nan nan, const dpr_
             return 0;                                                                                                  \
         if (s)                                                                                                         \
             fold_segments(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, s);                                                    \
+        if (!has_columns(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN))                                                        \
+            return DPR_MANY_SEGMENTS;                                                                                  \
         if (c)                                                                                                         \
             fold_columns(DPR_##OP, DPR_##DTYPE, DPR_NAN_##NAN, c);                                                     \
-        return 1;                                                                                                      \
+        return DPR_MANY_SEGMENTS | DPR_MANY_COLUMNS;                                                                   \
     }
 DPR_PAIRS
 

@@ -30,7 +30,8 @@ typedef struct dpr_many_segments {
                                          segments may lie behind it */
     const uint64_t *begins, *lengths;
     size_t count;
-    unsigned char *out; /* results, one behind the other. Indices count from the segment's first element */
+    unsigned char *out;    /* results, one behind the other. Indices count from the segment's first element */
+    unsigned char *unsure; /* of NORM2 and VAR: one for each segment, set to 1 if another loop must find its result */
     const dpr_init *init;
 } dpr_many_segments;
 
@@ -49,8 +50,8 @@ typedef struct dpr_many_columns {
     const dpr_init *init;
 } dpr_many_columns;
 
-/* Folds segments and columns, either of which may be NULL. Returns 0, and does nothing, if the pair has no such loops.
- */
+/* Folds segments and columns, either of which may be NULL. Returns which of them the pair has loops for. */
+enum { DPR_MANY_SEGMENTS = 1, DPR_MANY_COLUMNS = 2 };
 typedef int (*dpr_fold_many)(const dpr_many_segments *segments, const dpr_many_columns *columns);
 
 /* The folds of one instruction set, by dpr_nan, dpr_op, dpr_dtype. */

@@ -205,19 +205,24 @@ static void find_both_extremes(const dpr_run *run, dpr_many_segments segments) {
 }
 
 /* Reduces segments i .. end - 1 of a block, which are short. */
-static void reduce_short(const dpr_run *run, const block *b, size_t i, size_t end, dpr_fold_many many) {
+static void reduce_short(const dpr_run *run, const block *b, size_t i, size_t end, dpr_segment_limits limits) {
     const unsigned char *in = run->in;
+    unsigned char unsure[BLOCK] = {0};
     const dpr_many_segments segments = {.in = in,
                                         .in_end = in ? in + run->count * dpr_dtypes[run->key.f.dtype].size : NULL,
                                         .begins = b->begins + i,
                                         .lengths = b->lengths + i,
                                         .count = end - i,
                                         .out = dpr_segment_out(run, b->first + i),
+                                        .unsure = unsure,
                                         .init = &run->init};
     if (dpr_key_op(&run->key) == DPR_MINMAX)
         find_both_extremes(run, segments);
     else
-        (void)many(&segments, NULL);
+        (void)limits.many(&segments, NULL);
+    for (size_t k = 0; k < segments.count; k++)
+        if (unsure[k])
+            (void)reduce_each(run, b->first + i + k, b->first + i + k + 1, limits);
     if (dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)
         count_in_array(segments.begins, segments.count, dpr_segment_out(run, b->first + i));
 }
@@ -244,7 +249,7 @@ static uint64_t reduce_many(const dpr_run *run, uint64_t first, uint64_t end, dp
             if (b.lengths[i] > DPR_MANY_LONGEST)
                 left_out += reduce_each(run, b.first + i, b.first + next, limits);
             else
-                reduce_short(run, &b, i, next, limits.many);
+                reduce_short(run, &b, i, next, limits);
         }
     }
     return left_out;
