@@ -285,6 +285,29 @@ TEST(Segments, norms_of_any_magnitude) {
     dpr_ctx_destroy(ctx);
 }
 
+/* A segment of any length that has only negative zeros is 0, also if the initial value is one. */
+TEST(Segments, negative_zeros) {
+    enum { N = 40 };
+    static float in[N * (N + 1) / 2], sums[N];
+    static int32_t offsets[N + 1];
+    static const float init = -0.0F;
+    dpr_ctx *ctx = cpu_ctx();
+    dpr_segments segments = DPR_SEGMENTS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    for (size_t i = 0; i < LENGTH(in); i++)
+        in[i] = -0.0F;
+    for (int i = 0; i < N; i++)
+        offsets[i + 1] = offsets[i] + i + 1;
+    segments.count = N;
+    segments.begins = offsets;
+    segments.dtype = DPR_I32;
+    options.init = &init;
+    EXPECT_STATUS(DPR_OK, dpr_reduce_segments(ctx, in, sums, LENGTH(in), DPR_F32, DPR_SUM, &segments, &options));
+    for (int i = 0; i < N; i++)
+        EXPECT_THAT(sums[i] == 0 && !signbit(sums[i]), "%g of %d elements", (double)sums[i], i + 1);
+    dpr_ctx_destroy(ctx);
+}
+
 /* The numbers in each lane of a vector have a sum that is out of range, and those of the segment have not. */
 TEST(Segments, variance_of_numbers_that_cancel) {
     enum { N = 8 };

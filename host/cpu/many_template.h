@@ -518,12 +518,17 @@ DPR_INLINE void fold_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr
     accs x[LANES] = {{{0}, {0}}};
     for (size_t i = 0; i < s->count; i += LANES) {
         const size_t some = s->count - i < LANES ? s->count - i : LANES;
+        int is_short = 1; /* all of these segments are a piece at most */
+        for (size_t k = 0; k < some; k++)
+            is_short &= s->lengths[i + k] <= segment_piece(op, dtype);
         for (size_t k = 0; k < some; k++) {
             const size_t n = s->lengths[i + k];
             const unsigned char *at = s->in + s->begins[i + k] * size;
             if (s->in_end - at < (ptrdiff_t)((n + reach) * size))
                 at = copy_segment(copy, room, at, n * size);
-            const accs a = op == DPR_VAR ? fold_distances(dtype, at, n) : fold_segment(op, dtype, nan, at, n);
+            const accs a = op == DPR_VAR ? fold_distances(dtype, at, n)
+                           : is_short    ? some_elements(op, dtype, nan, at, 0, n)
+                                         : fold_segment(op, dtype, nan, at, n);
             x[k].value = a.value;
             if (has_more(op, dtype))
                 x[k].more = a.more;
