@@ -50,7 +50,7 @@ static int open_state(const dpr_home *home, void **out) {
     size_t pending = 0;
     const cudaError_t error = dpr_pending_count(&pending);
     if (error != cudaSuccess)
-        return error;
+        return (int)error;
     state *s = calloc(1, sizeof *s);
     if (!s)
         return cudaErrorMemoryAllocation;
@@ -112,13 +112,13 @@ static int begin(dpr_run *run) {
     if (!run->report)
         run->report = run->workspace; /* DPR_REPORT_BYTES at its beginning */
     run->launches = has_stack ? dpr_launches_of(pending, run->max_pending) : 0;
-    return error;
+    return (int)error;
 }
 
 static int end(dpr_run *run) {
     if (!run->launch_report || run->launch_report == run->report)
         return cudaSuccess;
-    return cudaMemcpyAsync(run->launch_report, run->report, dpr_report_bytes(run), cudaMemcpyDefault, run->stream);
+    return (int)cudaMemcpyAsync(run->launch_report, run->report, dpr_report_bytes(run), cudaMemcpyDefault, run->stream);
 }
 
 const dpr_hook dpr_dp_hook = {

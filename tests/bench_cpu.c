@@ -42,25 +42,28 @@ static int default_threads(void) {
     return threads;
 }
 
-static float openmp(const float *in, size_t count, int threads) {
+static float sum_between(const float *in, size_t from, size_t to) {
     float sum = 0;
-#pragma omp parallel for simd reduction(+ : sum) num_threads(threads) schedule(static)
-    for (size_t i = 0; i < count; i++)
+#pragma omp simd reduction(+ : sum)
+    for (size_t i = from; i < to; i++)
         sum += in[i];
     return sum;
 }
 
 static float openmp_one(const bench *b) {
-    float sum = 0;
-    const float *in = b->in;
-#pragma omp simd reduction(+ : sum)
-    for (size_t i = 0; i < b->count; i++)
-        sum += in[i];
-    return sum;
+    return sum_between(b->in, 0, b->count);
 }
 
+/* A loop over parts, because Clang 14 does not vectorise the loop over elements if it is shared among threads. */
 static float openmp_all(const bench *b) {
-    return openmp(b->in, b->count, b->threads);
+    const size_t threads = (size_t)b->threads, length = b->count / threads, rest = b->count % threads;
+    float sum = 0;
+#pragma omp parallel for reduction(+ : sum) num_threads(b->threads) schedule(static)
+    for (size_t t = 0; t < threads; t++) {
+        const size_t from = t * length + (t < rest ? t : rest);
+        sum += sum_between(b->in, from, from + length + (t < rest));
+    }
+    return sum;
 }
 
 static float library(const bench *b, const char *strategy) {

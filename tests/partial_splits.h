@@ -67,7 +67,7 @@ static int split_piece(split *s, size_t piece, size_t from, size_t to, uint64_t 
         if (status != DPR_ERR_STRATEGY_UNABLE)
             return EXPECT_STATUS(DPR_OK, status);
     }
-    return EXPECT_TRUE(!"no place reduces this pair");
+    return EXPECT_THAT(0, "no place reduces this pair");
 }
 
 /* Splits into `pieces` pieces of random lengths, some of them empty. */

@@ -20,7 +20,7 @@ static const struct place {
     {"device-stream", DPR_MEMORY_DEVICE, 1},
 };
 
-static inline dpr_key key_of(const struct place *place, int op, int dtype) {
+static inline dpr_key key_of(const struct place *place, dpr_op op, dpr_dtype dtype) {
     dpr_key key = {.words = {0}};
     key.f.op = DPR_ROW(op);
     key.f.dtype = DPR_ROW(dtype);

@@ -125,7 +125,7 @@ static void check_result(const scene *s) {
 /* Other load on the host disturbs whole tries, so the least difference of several counts; the first that is small
  * enough ends them. */
 static void beyond_launch(contender call, size_t count) {
-    scene s = {NULL};
+    scene s = {0};
     double least = 1, of_launch = 0;
     NEED_GPU();
     if (scene_open(&s, count)) {

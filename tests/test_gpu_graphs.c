@@ -98,7 +98,7 @@ static void replay_two(scene *of[2], const char *strategy) {
 
 GRAPH_TEST(replayed_with_other_data_two_at_once) {
     NEED_GPU();
-    scene second = {NULL};
+    scene second = {0};
     scene_open(&second);
     ASSERT_TRUE(second.ctx && second.in && second.out);
     dpr_ctx *const own = second.ctx;
@@ -466,7 +466,7 @@ static void run_series(const series *c, const char *strategy) {
 /* Plans for an array of so many bytes, aligned and one element past a boundary, with every strategy. */
 static void count_series(const scene *s, dpr_dtype dtype, size_t bytes) {
     const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX};
-    series c = {NULL};
+    series c = {0};
     const int opened = series_open(&c, s, dtype, bytes);
     for (size_t o = 0; opened && o < LENGTH(ops) && !test_failed(); o++) {
         c.op = ops[o];

@@ -155,7 +155,7 @@ static int check_bytes(const world *w, const pass *p, size_t i, const void *expe
  * `shifts` distances from a vector's boundary. */
 static void on_all_lengths(dpr_op op, dpr_dtype dtype, const void *period, size_t period_bytes, size_t shifts,
                            void (*check)(const world *w, const pass *p)) {
-    world w = {NULL};
+    world w = {0};
     if (world_open(&w, dtype)
         && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, period_bytes), "%s", gpu_error()))
         for (size_t s = 0; s <= gpu_strategy_count() && !test_failed(); s++)
@@ -167,7 +167,7 @@ static void on_all_lengths(dpr_op op, dpr_dtype dtype, const void *period, size_
 /* The same for every block size that a strategy can be asked for, on arrays that begin beside a vector's boundary. */
 static void on_all_blocks(dpr_op op, dpr_dtype dtype, const void *period, size_t period_bytes,
                           void (*check)(const world *w, const pass *p)) {
-    world w = {NULL};
+    world w = {0};
     int passes = 0;
     if (world_open(&w, dtype)
         && EXPECT_THAT(gpu_repeat(w.in - FRONT_BYTES, w.bytes, period, period_bytes), "%s", gpu_error()))

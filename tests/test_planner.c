@@ -16,12 +16,14 @@
 /* Calls `visit` for every valid key of every place and NaN policy. */
 static void for_all_keys(const dpr_machine *machine, void (*visit)(const dpr_key *, const dpr_machine *)) {
     for (size_t p = 0; p < LENGTH(places); p++)
-        for (int op = 0; op < DPR_OP_COUNT; op++)
-            for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++)
+        for (size_t o = 0; o < DPR_OP_COUNT; o++)
+            for (size_t d = 0; d < DPR_DTYPE_COUNT; d++)
                 for (int nan = 0; nan < 2; nan++) {
+                    const dpr_op op = dpr_op_at(o);
+                    const dpr_dtype dtype = dpr_dtype_at(d);
                     dpr_key key = key_of(&places[p], op, dtype);
                     key.f.nan = (uint8_t)nan;
-                    if (dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype)) && !test_failed())
+                    if (dpr_supported(op, dtype) && !test_failed())
                         visit(&key, machine);
                 }
 }
@@ -278,21 +280,22 @@ static void write_decision(char *text, const dpr_key *key, const dpr_machine *ma
 static void write_table(char *text, const dpr_machine *machine, int host_only) {
     char decisions[DPR_OP_COUNT][1024];
     for (size_t p = 0; p < (host_only ? 1 : LENGTH(places)); p++)
-        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+        for (size_t d = 0; d < DPR_DTYPE_COUNT; d++) {
+            const dpr_dtype dtype = dpr_dtype_at(d);
             int done[DPR_OP_COUNT] = {0};
-            for (int op = 0; op < DPR_OP_COUNT; op++) {
-                const dpr_key key = key_of(&places[p], op, dtype);
-                done[op] = !dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype));
+            for (size_t op = 0; op < DPR_OP_COUNT; op++) {
+                const dpr_key key = key_of(&places[p], dpr_op_at(op), dtype);
+                done[op] = !dpr_supported(dpr_op_at(op), dtype);
                 if (!done[op])
                     write_decision(decisions[op], &key, machine);
             }
-            for (int op = 0; op < DPR_OP_COUNT; op++) {
+            for (size_t op = 0; op < DPR_OP_COUNT; op++) {
                 if (done[op])
                     continue;
-                text += sprintf(text, "%s %s", places[p].name, dpr_dtype_name(dpr_dtype_at((size_t)dtype)));
-                for (int other = op; other < DPR_OP_COUNT; other++)
+                text += sprintf(text, "%s %s", places[p].name, dpr_dtype_name(dtype));
+                for (size_t other = op; other < DPR_OP_COUNT; other++)
                     if (!done[other] && strcmp(decisions[op], decisions[other]) == 0) {
-                        text += sprintf(text, " %s", dpr_op_name(dpr_op_at((size_t)other)));
+                        text += sprintf(text, " %s", dpr_op_name(dpr_op_at(other)));
                         done[other] = 1;
                     }
                 text += sprintf(text, ": %s\n", decisions[op]);
@@ -394,9 +397,9 @@ TEST(Planner, large_arrays_in_device_memory_take_most_SMs) {
     for (size_t m = 0; m < LENGTH(names); m++) {
         dpr_machine machine;
         ASSERT_TRUE(machine_load(names[m], &machine));
-        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+        for (size_t d = 0; d < DPR_DTYPE_COUNT; d++) {
             dpr_choice choice;
-            const dpr_key key = key_of(&places[5], DPR_SUM, dtype);
+            const dpr_key key = key_of(&places[5], DPR_SUM, dpr_dtype_at(d));
             ASSERT_STATUS(DPR_OK, dpr_choose(&key, &machine, &choice));
             for (int shift = 24; shift < 36; shift++)
                 EXPECT_TRUE(dpr_choice_at(&choice, (size_t)1 << shift)->limits.max_blocks
@@ -456,11 +459,11 @@ TEST(Planner, measures_of_many_results_have_one_strategy) {
     dpr_machine machine;
     dpr_choice choice;
     ASSERT_TRUE(machine_load("h200", &machine));
-    for (int op = 0; op < DPR_OP_COUNT; op++)
+    for (size_t op = 0; op < DPR_OP_COUNT; op++)
         for (int strided = 0; strided < 2; strided++) {
-            dpr_key key = key_of(&places[5], op, DPR_F32);
+            dpr_key key = key_of(&places[5], dpr_op_at(op), DPR_F32);
             const char *name = strided ? "axes.tiles" : "segments.group";
-            if (!dpr_supported(dpr_op_at((size_t)op), DPR_F32) || !dpr_ops[op].fused_only)
+            if (!dpr_supported(dpr_op_at(op), DPR_F32) || !dpr_ops[op].fused_only)
                 continue;
             key.f.segments = 10;
             key.f.strided = strided & 1;

@@ -11,7 +11,7 @@
 /* 1 + log2 of a number of segments, as in dpr_key. */
 enum { SOME_SEGMENTS = 10 };
 
-static dpr_key block_key(int op, int block) {
+static dpr_key block_key(dpr_op op, int block) {
     dpr_key key = key_of(&places[5], op, DPR_I32);
     key.f.block = (uint8_t)block;
     return key;
@@ -58,12 +58,13 @@ TEST(Planner, a_block_size_leaves_those_that_take_it) {
 
 static size_t pairs_taken(const dpr_strategy *strategy, const dpr_machine *machine) {
     size_t taken = 0;
-    for (int op = 0; op < DPR_OP_COUNT; op++)
-        for (int dtype = 0; dtype < DPR_DTYPE_COUNT; dtype++) {
+    for (size_t o = 0; o < DPR_OP_COUNT; o++)
+        for (size_t d = 0; d < DPR_DTYPE_COUNT; d++) {
+            const dpr_op op = dpr_op_at(o);
+            const dpr_dtype dtype = dpr_dtype_at(d);
             dpr_key key = key_of(&places[5], op, dtype);
             key.f.segments = strategy->segmented ? SOME_SEGMENTS : 0;
-            taken += dpr_supported(dpr_op_at((size_t)op), dpr_dtype_at((size_t)dtype))
-                     && !dpr_refusal(strategy, &key, &machine->caps);
+            taken += dpr_supported(op, dtype) && !dpr_refusal(strategy, &key, &machine->caps);
         }
     return taken;
 }

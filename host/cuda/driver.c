@@ -138,7 +138,7 @@ const dpr_driver_calls *dpr_driver(void) {
 }
 
 int dpr_driver_error(void) {
-    return driver.error;
+    return (int)driver.error;
 }
 
 int dpr_driver_devices(const char **why) {

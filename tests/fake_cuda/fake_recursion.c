@@ -19,14 +19,14 @@ fake_recursion_state fake_recursion;
 int fake_recursion_persistent(unsigned shared_bytes, void **function) {
     persistent.shared_bytes = shared_bytes;
     *function = &persistent;
-    return fake_recursion.missing;
+    return (int)fake_recursion.missing;
 }
 
 int fake_recursion_phase(void **function, size_t *stack_bytes) {
     phase.shared_bytes = (unsigned)fake_machine()->gpu.shared_per_block;
     *function = &phase;
     *stack_bytes = 0;
-    return fake_recursion.missing;
+    return (int)fake_recursion.missing;
 }
 
 int fake_recursion_has(const void *kernel) {

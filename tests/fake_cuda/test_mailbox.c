@@ -284,7 +284,7 @@ static void expect_in_child(int to_host) {
     (void)fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
-        scene s = {NULL};
+        scene s = {0};
         (void)alarm(60);
         scene_open(&s);
         const int good = s.ctx && after_a_fault(&s, to_host);
