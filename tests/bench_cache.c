@@ -118,7 +118,7 @@ static int bench_sums(size_t offset) {
     sums s = {.in = (const float *)(const void *)(memory + offset % 4096 / sizeof(float) * sizeof(float))};
     const dpr_key key = key_of(DPR_SUM, DPR_F32, 0);
     s.fold = dpr_cpu_fold(&key);
-    dpr_acc_start(&key, &s.start);
+    s.start = dpr_acc_neutral(DPR_SUM, DPR_F32);
     fill(DPR_F32, 0, memory, LARGEST / sizeof(float) + 1024);
     if (dpr_ctx_create(DPR_DEVICE_CPU, &s.ctx) != DPR_OK)
         return 1;
