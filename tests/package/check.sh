@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh CHECK PREFIX: one check of an installed copy in PREFIX. CHECK is a function below; `install` comes first.
-# In the environment: BUILD (the build tree), CMAKE, GENERATOR, CC, CXX, LIBDIR (relative to PREFIX) and VERSION; of a
-# build with CUDA also NVCC, with its options for the devices that the build is for.
+# In the environment: BUILD (the build tree), CMAKE, GENERATOR, CC, CXX, LIBDIR and DOCDIR (relative to PREFIX) and
+# VERSION; of a build with CUDA also NVCC, with its options for the devices that the build is for.
 set -euo pipefail
 here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=$2
@@ -10,6 +10,9 @@ c11=(-std=c11 -pedantic -Wall -Wextra -Werror)
 cxx17=(-std=c++17 -pedantic -Wall -Wextra -Werror)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+# The shell divides what $(pkg-config) gives at spaces, so pkg-config sees the copy under a name without any.
+ln -s "$prefix" "$work/installed"
+pc_path=$work/installed/$LIBDIR/pkgconfig
 case $VERSION in
 0.*) soname=libdpr.so.${VERSION%.*} ;;
 *) soname=libdpr.so.${VERSION%%.*} ;;
@@ -31,16 +34,21 @@ check_install() {
     "$CMAKE" --install "$BUILD" --prefix "$prefix.first"
     mv "$prefix.first" "$prefix"
     ! grep -rIn -e "$prefix" -e "$BUILD" "$prefix" || fail "installed text files name the build tree"
+    cmp "$here/../../LICENSE" "$prefix/$DOCDIR/LICENSE" || fail "the licence is not installed"
+}
+
+# configure_library SOURCE OPTION...: a build of SOURCE, which is the library or contains it, without CUDA and tests, in
+# $work/build.
+configure_library() {
+    "$CMAKE" -S "$1" -B "$work/build" -G "$GENERATOR" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
+        -DDPR_CUDA=OFF -DDPR_BUILD_TESTS=OFF "${@:2}" >"$work/log" 2>&1 || fail "$(cat "$work/log")"
 }
 
 # optimised SOURCE ARGUMENT...: whether a build of SOURCE optimises the files with a function for each operation and type.
 optimised() {
-    local file source=$1
-    shift
+    local file
     rm -rf "$work/build"
-    "$CMAKE" -S "$source" -B "$work/build" -G "$GENERATOR" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
-        -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DDPR_CUDA=OFF -DDPR_BUILD_TESTS=OFF "$@" >"$work/log" 2>&1 ||
-        fail "$(cat "$work/log")"
+    configure_library "$@" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON
     for file in many_base many_avx2 segments serial simd_base simd_avx2 simd_avx512; do
         ! grep '"command".*host/cpu/'"$file"'\.c' "$work/build/compile_commands.json" | grep -v -e ' -O[12] ' ||
             fail "$file.c is compiled without optimisation"
@@ -103,7 +111,7 @@ check_needed() {
 }
 
 # pc FLAG...: pkg-config on the installed copy.
-pc() { PKG_CONFIG_PATH=$prefix/$LIBDIR/pkgconfig pkg-config "$@" dpr; }
+pc() { PKG_CONFIG_PATH=$pc_path pkg-config "$@" dpr; }
 
 check_pkgconfig_shared() {
     [ "$(pc --modversion)" = "$VERSION" ] || fail "dpr.pc has version $(pc --modversion), not $VERSION"
@@ -137,6 +145,31 @@ check_pkgconfig_static_hwloc() {
     "$CC" "${c11[@]}" $(pc --cflags) "$here/consumer/sum.c" -o "$work/sum" -L"$work/lib" $(pc --static --libs)
     ! readelf -d "$work/sum" | grep -E 'NEEDED.*(libdpr|libhwloc)' || fail "the program is not linked statically"
     "$work/sum" "$VERSION"
+}
+
+# finds_folders LIB INCLUDE: whether dpr.pc in LIB names these two folders, which may be relative to the current one.
+finds_folders() {
+    local flags
+    pc_path=$(realpath "$1")/pkgconfig
+    eval "flags=($(pc --cflags --libs))"
+    [ "${flags[0]#-I}/dpr.h" -ef "$2/dpr.h" ] || fail "the headers are in $2, not in ${flags[0]#-I}"
+    [ "${flags[1]#-L}/libdpr.so" -ef "$1/libdpr.so" ] || fail "the libraries are in $1, not in ${flags[1]#-L}"
+}
+
+# dpr.pc finds the folders of headers and libraries, each of which may be relative to the prefix or absolute.
+check_pkgconfig_folders() {
+    local lib include prefix="$work/a prefix"
+    mkdir "$work/build"
+    cp -a "$BUILD/include" "$BUILD"/libdpr.* "$work/build"
+    for lib in lib/of "$work/of/lib"; do
+        for include in include/of "$work/of/include"; do
+            rm -rf "$prefix" "$work/of"
+            configure_library "$here/../.." -DDPR_BUILD_TOOLS=OFF -DDPR_BUILD_EXAMPLES=OFF \
+                -DCMAKE_INSTALL_PREFIX="$prefix" -DCMAKE_INSTALL_LIBDIR="$lib" -DCMAKE_INSTALL_INCLUDEDIR="$include"
+            "$CMAKE" --install "$work/build"
+            (cd "$prefix" && finds_folders "$lib" "$include")
+        done
+    done
 }
 
 # configure SOURCE OPTION...: a project that uses the installed copy, in $work/build.
@@ -208,7 +241,7 @@ tutorial_line() {
     local arguments
     arguments=$(sed -n "s/^$1 //p" "$tutorial")
     [ "$arguments" ] || fail "the tutorial has no line that begins with $1"
-    (cd "$work" && export PKG_CONFIG_PATH="$prefix/$LIBDIR/pkgconfig" && eval "\"\${@:2}\" $arguments")
+    (cd "$work" && export PKG_CONFIG_PATH="$pc_path" && eval "\"\${@:2}\" $arguments")
 }
 
 # tutorial_is_right PROGRAM
