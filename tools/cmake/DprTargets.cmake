@@ -22,6 +22,10 @@ if(DPR_WERROR)
         $<$<COMPILE_LANGUAGE:C,CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(DPR_SANITIZE)
+    if(NOT DPR_SANITIZE MATCHES "^(address|leak|thread|undefined)(,(address|leak|thread|undefined))*$")
+        message(FATAL_ERROR "DPR_SANITIZE is \"${DPR_SANITIZE}\"; it should be empty, or address, leak, thread or "
+                            "undefined, or several of them with commas between")
+    endif()
     target_compile_options(dpr_options INTERFACE
         $<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${DPR_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer>)
     target_link_options(dpr_options INTERFACE -fsanitize=${DPR_SANITIZE})
