@@ -8,6 +8,7 @@
 #include "caps.h"
 #include "element.h"
 #include "key_runs.h"
+#include "lists.h"
 #include "pool.h"
 
 enum {
@@ -141,7 +142,7 @@ DPR_TASKS_DEFINE(4, 8)
 DPR_TASKS_DEFINE(8, 8)
 
 static size_t begin_bytes_of(const dpr_runs *r) {
-    return dpr_dtype_size(dpr_key_runs_type(r->count));
+    return dpr_dtypes[DPR_ROW(dpr_key_runs_type(r->count))].size;
 }
 
 static const tasks *tasks_for(const dpr_runs *r) {
