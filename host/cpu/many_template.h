@@ -156,17 +156,11 @@ DPR_INLINE vec_f8 numbers_of(dpr_dtype dtype, vec_u8 x) {
     return dtype == DPR_U64 ? __builtin_convertvector(x, vec_f8) : __builtin_convertvector((vec_s8)x, vec_f8);
 }
 
-/* What is added up for integers. */
-DPR_INLINE vec whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x) {
-    const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
-    const vec_u8 sign = is_signed ? (vec_u8)((vec_s8)x < 0) : (vec_u8){0};
-    if (op == DPR_SUMSQ)
-        return (vec)(x * x);
-    if (op == DPR_NORM1)
-        return (vec)((x ^ sign) - sign);
+/* What is added up, or multiplied, for integers. */
+DPR_INLINE vec integer_terms(dpr_op op, dpr_dtype dtype, vec_u8 x) {
     if (op == DPR_NORM2)
         return (vec)(numbers_of(dtype, x) * numbers_of(dtype, x));
-    return op == DPR_VAR ? (vec)numbers_of(dtype, x) : (vec)x;
+    return op == DPR_VAR ? (vec)numbers_of(dtype, x) : (vec)whole_terms(op, dtype, x);
 }
 
 /* What is added up, or multiplied, for floating-point numbers. */
@@ -183,7 +177,7 @@ DPR_INLINE vec piece_at(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigned 
     if (!is_arithmetic(op))
         return lift(op, dtype, nan, load(at));
     if (dpr_acc_is_integer(dtype))
-        return whole_terms(op, dtype, whole_lanes(dtype, at));
+        return integer_terms(op, dtype, whole_lanes(dtype, at));
     return float_terms(op, without_nan(op, dtype, nan, floats_at(dtype, at)));
 }
 

@@ -385,6 +385,15 @@ DPR_INLINE vec_u8 whole_lanes(dpr_dtype dtype, const unsigned char *at) {
     }
 }
 
+/* What SUMSQ and NORM1 add up of integers of 64 bits; for other operations the integers. */
+DPR_INLINE vec_u8 whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x) {
+    const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
+    const vec_u8 sign = is_signed ? (vec_u8)((vec_s8)x < 0) : (vec_u8){0};
+    if (op == DPR_SUMSQ)
+        return x * x;
+    return op == DPR_NORM1 ? (x ^ sign) - sign : x;
+}
+
 /* Makes lanes that are NaN neutral if NaNs are ignored; for complex types also the lane of the other part. */
 DPR_INLINE vec_f8 without_nan(dpr_op op, dpr_dtype dtype, dpr_nan nan, vec_f8 x) {
     if (nan != DPR_NAN_IGNORE)

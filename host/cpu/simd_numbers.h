@@ -6,17 +6,12 @@
 
 /* ---- Integers --------------------------------------------------------------------------------------------------- */
 
-/* Converts the lanes of `x` to the terms that the operation adds up. For MEAN of 64-bit integers it returns the lower
- * halves and sets *upper to the upper ones, so that sums of lanes do not overflow. */
-DPR_INLINE vec_u8 whole_terms(dpr_op op, dpr_dtype dtype, vec_u8 x, vec_u8 *upper) {
-    const int is_signed = dpr_element_kind(dtype) == DPR_KIND_SINT;
-    if (op == DPR_SUMSQ)
-        return x * x;
-    if (op == DPR_NORM1)
-        return is_signed ? (x ^ (vec_u8)((vec_s8)x < 0)) - (vec_u8)((vec_s8)x < 0) : x;
-    if (dpr_element_size(dtype) < 8)
-        return x;
-    *upper = is_signed ? (vec_u8)((vec_s8)x >> 32) : x >> 32;
+/* The lanes of `x` as the terms that the operation adds up. For MEAN of 64-bit integers it returns the lower halves and
+ * sets *upper to the upper ones, so that sums of lanes do not overflow. */
+DPR_INLINE vec_u8 halved_terms(dpr_op op, dpr_dtype dtype, vec_u8 x, vec_u8 *upper) {
+    if (op != DPR_MEAN || dpr_element_size(dtype) < 8)
+        return whole_terms(op, dtype, x);
+    *upper = dpr_element_kind(dtype) == DPR_KIND_SINT ? (vec_u8)((vec_s8)x >> 32) : x >> 32;
     return x & UINT32_MAX;
 }
 
@@ -38,13 +33,13 @@ DPR_INLINE void fold_whole_lanes(dpr_op op, dpr_dtype dtype, const unsigned char
     const size_t step = LANES * dpr_element_size(dtype);
     vec_u8 a = {0}, b = {0}, a_upper = {0}, b_upper = {0}, upper = {0};
     for (; groups >= 2; groups -= 2, at += 2 * step) {
-        a += whole_terms(op, dtype, whole_lanes(dtype, at), &upper);
+        a += halved_terms(op, dtype, whole_lanes(dtype, at), &upper);
         a_upper += upper;
-        b += whole_terms(op, dtype, whole_lanes(dtype, at + step), &upper);
+        b += halved_terms(op, dtype, whole_lanes(dtype, at + step), &upper);
         b_upper += upper;
     }
     if (groups > 0) {
-        a += whole_terms(op, dtype, whole_lanes(dtype, at), &upper);
+        a += halved_terms(op, dtype, whole_lanes(dtype, at), &upper);
         a_upper += upper;
     }
     if (op == DPR_MEAN) {
