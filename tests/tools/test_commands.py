@@ -257,6 +257,13 @@ class Usage(ToolTest):
                 ("dpr: 'xyzzy' is none of reduce, plan", "xyzzy"),
                 ("dpr: 'xyzzy' is none of reduce, plan", "help", "xyzzy"),
                 ("unknown option '--nope'", "--nope"),
+                ("unknown option '--nope'", "help", "--nope"),
+                ("dpr: the operand 'extra' makes no sense here\n", "help", "reduce", "extra"),
+                ("dpr: the operand 'extra' makes no sense here\n", "help", "help", "extra"),
+                ("dpr: the operand 'reduce' makes no sense here\n", "--help", "reduce"),
+                ("dpr: the operand 'reduce' makes no sense here\n", "-h", "reduce"),
+                ("dpr: the operand 'x' makes no sense here\n", "--version", "x"),
+                ("dpr: the operand '--json' makes no sense here\n", "-V", "--json"),
                 ("reduce: no file is named", "reduce"),
                 ("reduce: --op: 'summ' is none of sum, prod, min, max, argmin, argmax, all, any, band, bor, bxor, count, "
                  "sumsq, norm1, norm2, mean, var, minmax\n",
@@ -312,7 +319,12 @@ class Usage(ToolTest):
                 ("plan: --count: '3x4:1' has no N\n", "plan", "--axes", "3x4:1", "-n", "12"),
                 ("plan: segments->count is 18446744073709551615, and", "plan", "--segments", "18446744073709551615"),
                 ("info: --capture and --json exclude", "info", "--capture", "--json"),
-                ("info: the operand 'x' makes no sense", "info", "x")):
+                ("info: the operand 'x' makes no sense", "info", "x"),
+                ("env: the operand 'x' makes no sense", "env", "--json", "x"),
+                ("bench: the operand 'x' makes no sense", "bench", "x"),
+                ("tune: the operand 'x' makes no sense", "tune", "x"),
+                ("recurse: more than one recursion is named", "recurse", "fib", "x"),
+                ("recurse: --list takes no recursion and no other option", "recurse", "--list", "x")):
             err = self.bad(wanted, *args, expect=2)
             self.assertRegex(err.splitlines()[1], r"^Try 'dpr( [a-z]+)? ?--help' for more\.$")
 

@@ -52,28 +52,49 @@ static void print_help(void) {
          "Exit status: 0 if all went well, 1 if something failed, 2 if the command line makes no sense.");
 }
 
-static int run(int argc, char **argv) {
-    static char help[] = "--help";
-    if (strcmp(argv[0], "help") == 0 && argc > 1) {
-        char *with_help[] = {argv[1], help, NULL};
-        return run(2, with_help);
-    }
-    if (strcmp(argv[0], "help") == 0 || strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-        print_help();
-        return CLI_OK;
-    }
+/* Runs the command. CLI_USAGE after a message if there is none of that name. */
+static int run_command(int argc, char **argv) {
     for (int i = 0; i < COMMANDS; i++)
         if (strcmp(argv[0], commands[i].name) == 0) {
             cli_set_command(commands[i].name);
             return commands[i].run(argc, argv);
         }
-    if (strcmp(argv[0], "--version") == 0 || strcmp(argv[0], "-V") == 0) {
+    return argv[0][0] == '-' ? cli_usage("unknown option '%s'", argv[0]) : cli_unknown(argv[0], command_name);
+}
+
+static int is_option(const char *word, const char *name, const char *letter) {
+    return strcmp(word, name) == 0 || strcmp(word, letter) == 0;
+}
+
+static int refuse_operand(const char *word) {
+    return cli_usage("the operand '%s' makes no sense here", word);
+}
+
+/* dpr help [COMMAND] */
+static int run_help(int argc, char **argv) {
+    static char help[] = "--help";
+    char *with_help[] = {argv[1], help, NULL};
+    if (argc > 2)
+        return refuse_operand(argv[2]);
+    if (argc == 2 && strcmp(argv[1], "help") != 0 && !is_option(argv[1], "--help", "-h"))
+        return run_command(2, with_help);
+    print_help();
+    return CLI_OK;
+}
+
+static int run(int argc, char **argv) {
+    const int is_help = is_option(argv[0], "--help", "-h");
+    if (strcmp(argv[0], "help") == 0)
+        return run_help(argc, argv);
+    if (!is_help && !is_option(argv[0], "--version", "-V"))
+        return run_command(argc, argv);
+    if (argc > 1)
+        return refuse_operand(argv[1]);
+    if (is_help)
+        print_help();
+    else
         printf("dpr %s\n", dpr_version());
-        return CLI_OK;
-    }
-    if (argv[0][0] == '-')
-        return cli_usage("unknown option '%s'", argv[0]);
-    return cli_unknown(argv[0], command_name);
+    return CLI_OK;
 }
 
 int main(int argc, char **argv) {
