@@ -78,10 +78,15 @@ SHAPE_TEST(one_element_has_any_strides) {
 SHAPE_TEST(an_extent_of_zero_leaves_no_elements) {
     static const uint64_t extents[] = {UINT64_MAX, 0, UINT64_MAX};
     static const int64_t strides[] = {5, 5, 5};
+    static const dpr_op ops[] = {DPR_SUM, DPR_ARGMAX};
     shape(fixture, 3, extents, strides);
     expect_result(fixture, DPR_PROD, 1);
     fixture->problem.op = DPR_ARGMIN;
-    expect_refusal(fixture, DPR_ERR_EMPTY, "count is 0; argmin has no result for zero elements");
+    expect_refusal(fixture, DPR_ERR_EMPTY, "by problem->extents, count is 0; argmin has no result for zero elements");
+    fixture->problem.ops = ops;
+    fixture->problem.op_count = 2;
+    expect_refusal(fixture, DPR_ERR_EMPTY,
+                   "by problem->extents, ops[1]: count is 0; argmax has no result for zero elements");
 }
 
 /* Gaps between rows, between elements, columns before rows, and one element many times. */
@@ -403,5 +408,5 @@ SHAPE_TEST(shapes_too_large_for_their_type_are_refused) {
     shape(fixture, 2, extents, NULL);
     dpr_plan *plan = NULL;
     EXPECT_STATUS(DPR_ERR_SIZE, dpr_plan_create(fixture->ctx, &fixture->problem, &plan));
-    EXPECT_CONTAINS(dpr_last_error(), "count is 4611686018427387904");
+    EXPECT_CONTAINS(dpr_last_error(), "by problem->extents, count is 4611686018427387904; an array has at most ");
 }

@@ -214,18 +214,27 @@ static dpr_status make(const dpr_problem *problem, size_t count, dpr_request *ou
                         : dpr_request_make(problem->op, problem->dtype, count, problem->options, out);
 }
 
+/* A sentence about the number of elements says that it comes from the extents. */
+static dpr_status name_extents(dpr_status status) {
+    dpr_kept_error kept;
+    if (status != DPR_ERR_EMPTY && status != DPR_ERR_SIZE)
+        return status;
+    dpr_error_keep(&kept);
+    return dpr_fail(status, "by problem->extents, %s", kept.sentence);
+}
+
 /* A problem of one array. */
 static dpr_status take_array(const dpr_problem *problem, dpr_request *out, dpr_shape *shape) {
-    uint64_t elements = problem->count;
-    dpr_status status = DPR_OK;
+    uint64_t elements = 0;
     *shape = dpr_shape_of_array();
     if (problem->dimensions == 0 && (problem->extents || problem->strides))
         return dpr_fail(DPR_ERR_INVALID_OPTION,
                         "problem->%s is set; it should be NULL, because problem->dimensions is 0",
                         problem->extents ? "extents" : "strides");
-    if (problem->dimensions != 0)
-        status = dpr_shape_of_dimensions(problem, shape, &elements);
-    return status == DPR_OK ? make(problem, (size_t)elements, out) : status;
+    if (problem->dimensions == 0)
+        return make(problem, problem->count, out);
+    const dpr_status status = dpr_shape_of_dimensions(problem, shape, &elements);
+    return status == DPR_OK ? name_extents(make(problem, (size_t)elements, out)) : status;
 }
 
 /* A problem with segments or axes. There may be no elements, whatever the operation. */
