@@ -69,7 +69,6 @@ TEST(BenchLineup, what_it_does_not_have_is_refused) {
         a = good, a.ops = one_op(DPR_SUM), a.ops.at[0].n = 2, check_refused(a, "a set of operations");
         a = good, a.dtypes = axis_one(DPR_ROW(DPR_I32)) | axis_one(DPR_ROW(DPR_I8)), check_refused(a, "two types");
         a = good, a.ops = one_op(DPR_BAND), a.dtypes = axis_one(DPR_ROW(DPR_F32)), check_refused(a, "no pair");
-        a = good, a.depth = 1000, check_refused(a, "a depth");
         a = good;
         EXPECT_EQ_I64(CLI_OK, lineup_complete(&a));
     }
@@ -86,6 +85,37 @@ TEST(BenchLineup, pools) {
     EXPECT_EQ_I64(CLI_OK, asked_take_pools("16:31:+1", &pools));
     EXPECT_EQ_I64(ASKED_POOLS, pools.n);
     EXPECT_EQ_I64(CLI_USAGE, asked_take_pools("16:32:+1", &pools));
+}
+
+/* Whether the library plans with this depth. */
+static int takes_depth(const dpr_machine *machine, int depth) {
+    dpr_launch_options launch = DPR_LAUNCH_OPTIONS_INIT;
+    dpr_options options = DPR_OPTIONS_INIT;
+    dpr_problem problem = DPR_PROBLEM_INIT;
+    dpr_decision *decision = NULL;
+    launch.max_depth = depth;
+    options.launch = &launch;
+    problem.op = DPR_SUM;
+    problem.dtype = DPR_I32;
+    problem.options = &options;
+    const dpr_status status = dpr_decision_create(machine, &problem, &decision);
+    dpr_decision_destroy(decision);
+    return status == DPR_OK;
+}
+
+TEST(BenchLineup, depths_are_those_that_the_library_takes) {
+    dpr_machine *machine = NULL;
+    char text[16];
+    int taken = 0, most = 0;
+    ASSERT_STATUS(DPR_OK, dpr_machine_read(DPR_DEVICE_CPU, 0, &machine));
+    for (int depth = 1; depth <= 64; depth++) {
+        snprintf(text, sizeof text, "%d", depth);
+        EXPECT_EQ_I64(takes_depth(machine, depth) ? CLI_OK : CLI_USAGE, cli_depth(text, &taken));
+        most = takes_depth(machine, depth) ? depth : most;
+    }
+    EXPECT_TRUE(most > 0 && most < 64);
+    EXPECT_EQ_I64(most, taken);
+    dpr_machine_destroy(machine);
 }
 
 TEST(BenchLineup, depths) {

@@ -25,23 +25,11 @@ static int check(const bench_asked *a) {
     return CLI_OK;
 }
 
-/* What the library says of the pair and of the depth. */
-static int check_problem(const bench_asked *a) {
-    const dpr_launch_options launch = {.size = sizeof launch, .max_depth = a->depth};
-    const dpr_options options = {.size = sizeof options, .launch = &launch};
-    const dpr_problem problem = {.size = sizeof problem,
-                                 .op = a->ops.at[0].at[0],
-                                 .dtype = dpr_dtype_at((size_t)axis_first(a->dtypes)),
-                                 .count = 1,
-                                 .options = &options};
-    dpr_machine *machine;
-    dpr_decision *decision = NULL;
-    if (dpr_machine_read(DPR_DEVICE_CPU, 0, &machine) != DPR_OK)
-        return cli_error("%s", dpr_last_error());
-    const dpr_status status = dpr_decision_create(machine, &problem, &decision);
-    dpr_decision_destroy(decision);
-    dpr_machine_destroy(machine);
-    return status == DPR_OK ? CLI_OK : cli_usage("%s", dpr_last_error());
+static int check_pair(const bench_asked *a) {
+    const dpr_op op = a->ops.at[0].at[0];
+    const dpr_dtype dtype = dpr_dtype_at((size_t)axis_first(a->dtypes));
+    return dpr_supported(op, dtype) ? CLI_OK
+                                    : cli_usage("%s has no meaning for %s", dpr_op_name(op), dpr_dtype_name(dtype));
 }
 
 int lineup_complete(bench_asked *a) {
@@ -56,7 +44,7 @@ int lineup_complete(bench_asked *a) {
     axis_default(&a->dtypes, DPR_ROW(DPR_I32));
     axis_default(&a->modes, BENCH_GRAPH);
     axis_default(&a->caches, BENCH_COLD);
-    return check_problem(a);
+    return check_pair(a);
 }
 
 /* Whether it is one of those that reduce segments, and no whole array. */

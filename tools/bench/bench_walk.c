@@ -235,7 +235,13 @@ static int set_point(bench_walk *w, bench_point *point, char why[BENCH_WHY]) {
     point->bytes = saturating_bytes(w, &w->at);
     point->result_stride = caller_stride(&w->at.ops);
     point->mark = known_mark(&w->known, (size_t)w->at.count, &point->mark_bytes);
-    return known_expect(&w->known, (size_t)w->at.count, &w->expected) == DPR_OK ? 0 : take_reason(why);
+    const dpr_status status = known_expect(&w->known, (size_t)w->at.count, &w->expected);
+    if (status == DPR_ERR_EMPTY) {
+        char ops[OPS_TEXT];
+        snprintf(why, BENCH_WHY, "%s has no result for zero elements", ops_name(&w->at.ops, ops));
+        return -1;
+    }
+    return status == DPR_OK ? 0 : take_reason(why);
 }
 
 /* What the case needs. 0, or -1 with the reason why it cannot be measured. */
@@ -469,8 +475,8 @@ int walk_open(bench_walk *w) {
     w->outcomes = calloc(BENCH_SUBJECTS, sizeof *w->outcomes);
     if (!w->outcomes)
         return cli_error("out of memory");
-    if (dpr_ctx_create(w->asked->device, &w->ctx) != DPR_OK || dpr_ctx_create(DPR_DEVICE_CPU, &w->cpu) != DPR_OK)
-        return cli_error("%s", dpr_last_error());
+    if (cli_open_device(w->asked->device, &w->ctx) != CLI_OK || cli_open_device(DPR_DEVICE_CPU, &w->cpu) != CLI_OK)
+        return CLI_FAILED;
     (void)wisdom_files_read(w->results->wisdom);
     return CLI_OK;
 }

@@ -264,6 +264,24 @@ int cli_device(const char *text, void *out) {
     return CLI_OK;
 }
 
+int cli_check_device(int device) {
+    if (device < 0) /* counting GPUs starts the driver, which takes a good part of a second */
+        return CLI_OK;
+    const int devices = dpr_device_count();
+    if (devices == 0)
+        return cli_error("--device: there is no GPU %d: %s", device, dpr_device_absent());
+    if (device >= devices)
+        return cli_error("--device: there is no GPU %d: this process can use %d, numbered from 0", device, devices);
+    return CLI_OK;
+}
+
+int cli_open_device(int device, dpr_ctx **out) {
+    const int code = cli_check_device(device);
+    if (code != CLI_OK)
+        return code;
+    return dpr_ctx_create(device, out) == DPR_OK ? CLI_OK : cli_error("%s", dpr_last_error());
+}
+
 static const char *memory_at(size_t i) {
     static const char *const names[] = {"host", "pinned", "managed", "device"};
     return i < sizeof names / sizeof *names ? names[i] : NULL;
@@ -289,11 +307,15 @@ int cli_block(const char *text, void *out) {
 }
 
 int cli_depth(const char *text, void *out) {
+    enum { MOST = 24 }; /* of dpr_launch_options.max_depth */
     uint64_t depth = 0;
-    const int code = cli_count(text, &depth), fits = depth >= 1 && depth <= INT_MAX;
-    if (code == CLI_OK && fits)
-        *(int *)out = (int)depth;
-    return code != CLI_OK || fits ? code : cli_usage("'%s' is no number of launches below each other", text);
+    const int code = cli_count(text, &depth);
+    if (code != CLI_OK)
+        return code;
+    if (depth < 1 || depth > MOST)
+        return cli_usage("'%s' is no number of launches below each other from 1 to %d", text, MOST);
+    *(int *)out = (int)depth;
+    return CLI_OK;
 }
 
 /* The factor that a suffix stands for; 0 if it is none. */

@@ -97,7 +97,13 @@ int cli_strategy(const char *text, void *out); /* const char *: its name */
 int cli_device(const char *text, void *out);   /* int: auto, cpu or a CUDA ordinal */
 int cli_memory(const char *text, void *out);   /* dpr_memory */
 int cli_block(const char *text, void *out);    /* int: threads a block */
-int cli_depth(const char *text, void *out);    /* int: nested launches; the library has the upper limit */
+int cli_depth(const char *text, void *out);    /* int: nested launches below each other */
+
+/* Whether a device that cli_device() took is there. CLI_OK, or CLI_FAILED after a message. */
+int cli_check_device(int device);
+
+/* Makes a context on such a device. CLI_OK, or CLI_FAILED after a message. */
+int cli_open_device(int device, dpr_ctx **out);
 
 /* uint64_t: a number of elements or bytes: 1000, 1e6, 1.5e9, 2^20, 64Ki, 64MiB, 64MB (Ki and KiB are 1024; K and KB are
  * 1000, as are the other letters M G T P). */

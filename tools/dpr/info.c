@@ -240,6 +240,9 @@ int command_info(int argc, char **argv) {
         return code;
     if (r.capture && r.json)
         return cli_usage("--capture and --json exclude each other");
+    code = cli_check_device(r.device);
+    if (code != CLI_OK)
+        return code;
     if (r.capture)
         return capture(r.device);
     dpr_machine *machine = NULL;

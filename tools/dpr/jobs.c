@@ -191,9 +191,11 @@ static size_t end_jobs(job_list *list) {
     for (size_t i = 0; i < list->count; i++) {
         job *j = &list->items[i];
         const dpr_status status = *j->why ? DPR_OK : fold_end(&j->fold, list->array, &j->result);
-        const int is_empty = status == DPR_ERR_EMPTY && list->asked->every_op;
-        if (status != DPR_OK)
-            job_stop(j, is_empty ? CLI_OK : CLI_FAILED, "%s", dpr_last_error());
+        if (status == DPR_ERR_EMPTY)
+            job_stop(j, list->asked->every_op ? CLI_OK : CLI_FAILED, "%s has no result for zero elements",
+                     dpr_op_name(j->fold.op));
+        else if (status != DPR_OK)
+            job_stop(j, CLI_FAILED, "%s", dpr_last_error());
         failed += j->code != CLI_OK;
     }
     return failed;

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,14 @@ static int take_count(const char *text, void *out) {
     return cli_count(text, &r->count);
 }
 
+static int take_keys(const char *text, void *out) {
+    dpr_dtype *keys = out;
+    const int code = cli_dtype(text, keys);
+    if (code == CLI_OK && !dpr_supported(DPR_BAND, *keys))
+        return cli_usage("'%s' is no type of keys, which are integers or truth values", text);
+    return code;
+}
+
 static int take_segments(const char *text, void *out) {
     uint64_t *segments = out;
     const int code = cli_count(text, segments);
@@ -77,7 +86,7 @@ static int parse(int argc, char **argv, request *r) {
         {0, "segments", "N", take_segments, &r->segments.count, "the array has N segments, which offsets tell apart"},
         {0, "axes", "ARRAY", shapes_take_axes, &r->asked,
          "extents and the dimensions that are reduced, as in\n'dpr bench --axes': 16384x16384:1; N goes by --count"},
-        {0, "by-key", "TYPE", cli_dtype, &r->problem.key_dtype, "each run of equal keys of this type has a result"},
+        {0, "by-key", "TYPE", take_keys, &r->problem.key_dtype, "each run of equal keys of this type has a result"},
         {0, "room", "RUNS", take_room, r, "with --by-key: room for RUNS results (default: one for each key)"},
         {0, "nan", "RULE", cli_nan, &r->options.nan, "propagate (default) or ignore"},
         {'s', "strategy", "NAME", cli_strategy, &r->options.strategy, "ask for a strategy by name"},
@@ -265,14 +274,38 @@ static int show_decision(const dpr_decision *decision, const dpr_machine *machin
     return report_end(&out) == 0 ? code : cli_error("out of memory");
 }
 
+/* Says which option has a number that is too large. */
+static int refuse_size(const request *r) {
+    const dpr_problem *p = &r->problem;
+    const char *dtype = dpr_dtype_name(p->dtype), *keys = dpr_dtype_name(p->key_dtype);
+    if (p->axes)
+        return cli_usage("--axes: '%s' of %s does not fit the address space", r->asked.at[0].name, dtype);
+    if (p->segments && p->count <= PTRDIFF_MAX / dpr_dtype_size(p->dtype))
+        return cli_usage("--segments: the offsets and results of %" PRIu64 " segments do not fit the address space",
+                         r->segments.count);
+    return cli_usage("--count: %" PRIu64 " elements of %s%s%s do not fit the address space", r->count, dtype,
+                     keys ? " with keys of " : "", keys ? keys : "");
+}
+
+/* Says why the library refuses the problem, in words of the command line. */
+static int refuse(const request *r, dpr_status status) {
+    const char *op = dpr_op_name(r->problem.op);
+    if (status == DPR_ERR_UNSUPPORTED_PAIR)
+        return cli_usage("%s has no meaning for %s", op, dpr_dtype_name(r->problem.dtype));
+    if (status == DPR_ERR_EMPTY)
+        return cli_usage("--count: %s has no result for zero elements", op);
+    if (status == DPR_ERR_SIZE)
+        return refuse_size(r);
+    if (status == DPR_ERR_STRATEGY_UNABLE && r->launch.block && !r->options.strategy)
+        return cli_error("--block: no strategy whose block size can be chosen can run this");
+    return cli_error("%s", dpr_last_error());
+}
+
 static int show(const request *r, const dpr_machine *machine) {
     dpr_decision *decision;
     const dpr_status status = dpr_decision_create(machine, &r->problem, &decision);
-    if (status == DPR_ERR_UNSUPPORTED_PAIR || status == DPR_ERR_SIZE || status == DPR_ERR_EMPTY
-        || status == DPR_ERR_INVALID_OPTION || status == DPR_ERR_INVALID_DTYPE)
-        return cli_usage("%s", dpr_last_error());
     if (status != DPR_OK)
-        return cli_error("%s", dpr_last_error());
+        return refuse(r, status);
     const int code = show_decision(decision, machine, r);
     dpr_decision_destroy(decision);
     return code;
@@ -284,8 +317,8 @@ static int run(const request *r) {
     int code = CLI_OK;
     if (r->machine_file)
         code = read_machine(r->machine_file, &captured);
-    else if (dpr_ctx_create(r->device == CLI_NO_DEVICE ? DPR_DEVICE_AUTO : r->device, &ctx) != DPR_OK)
-        code = cli_error("%s", dpr_last_error());
+    else
+        code = cli_open_device(r->device == CLI_NO_DEVICE ? DPR_DEVICE_AUTO : r->device, &ctx);
     if (ctx)
         wisdom_note_unused();
     if (code == CLI_OK)

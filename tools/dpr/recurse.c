@@ -267,9 +267,9 @@ static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
                                         {0}};
 
 /* Complains of a failed run, and of a wrong answer. */
-static int check(const recursion_example *e, const measured *m) {
-    if (is_refused(m) && !m->answer.failed)
-        return cli_usage("%s: %s", e->name, m->error);
+static int check(const recursion_example *e, const request *r, const measured *m) {
+    if (is_refused(m) && !m->answer.failed && r->cutoff)
+        return cli_usage("--cutoff: the policy of %s has no serial()", e->name);
     if (m->status != DPR_OK)
         return cli_error("%s: %s", e->name, m->error);
     if (!m->answer.right)
@@ -289,12 +289,12 @@ static int run_all(dpr_ctx *ctx, const recursion_example *e, const request *r, c
         one.picture = drawn ? NULL : r->picture; /* every engine would draw the same */
         of[i] = measure_settled(ctx, e, &one, engine);
         if (is_refused(&of[i])) {
-            code = check(e, &of[i]);
+            code = check(e, r, &of[i]);
             free(of);
             return code;
         }
         drawn |= of[i].status == DPR_OK;
-        if (!is_left_out(&of[i]) && check(e, &of[i]) != CLI_OK)
+        if (!is_left_out(&of[i]) && check(e, r, &of[i]) != CLI_OK)
             code = CLI_FAILED;
         if (engine && strcmp(engine, "cpu") == 0)
             than.cpu = of[i].seconds.median;
@@ -314,7 +314,7 @@ static int run_engines(dpr_ctx *ctx, const recursion_example *e, const request *
     const measured m = measure_settled(ctx, e, r, r->engine);
     if (!is_refused(&m))
         add_row(list, &m, r->engine, none);
-    return check(e, &m);
+    return check(e, r, &m);
 }
 
 /* ---- The timeline ----------------------------------------------------------------------------------------------- */
@@ -443,8 +443,8 @@ static int show(const recursion_example *e, const request *r) {
     dpr_ctx *ctx;
     if (try_file(r->picture) != CLI_OK || try_file(r->trace) != CLI_OK)
         return CLI_FAILED;
-    if (dpr_ctx_create(r->device, &ctx) != DPR_OK)
-        return cli_error("%s", dpr_last_error());
+    if (cli_open_device(r->device, &ctx) != CLI_OK)
+        return CLI_FAILED;
     report_out out = report_begin(stdout, r->json ? REPORT_JSON : REPORT_TABLE);
     add_heads(&out, ctx, e, r);
     cJSON *list = cJSON_AddArrayToObject(out.document, "engines");

@@ -200,13 +200,13 @@ static int wants_gpu(const request *r) {
 }
 
 static int open_places(request *r) {
-    if (dpr_ctx_create(DPR_DEVICE_CPU, &r->asked.cpu) != DPR_OK)
-        return cli_error("%s", dpr_last_error());
+    if (cli_open_device(DPR_DEVICE_CPU, &r->asked.cpu) != CLI_OK)
+        return CLI_FAILED;
     r->asked.prefer_gpu = r->device != CLI_NO_DEVICE || r->generating;
     if (!wants_gpu(r))
         return CLI_OK;
-    if (dpr_ctx_create(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->asked.gpu) != DPR_OK)
-        return cli_error("%s", dpr_last_error());
+    if (cli_open_device(r->device >= 0 ? r->device : DPR_DEVICE_AUTO, &r->asked.gpu) != CLI_OK)
+        return CLI_FAILED;
     if (dpr_ctx_device(r->asked.gpu) == DPR_DEVICE_CPU) { /* there is no GPU */
         dpr_ctx_destroy(r->asked.gpu);
         r->asked.gpu = NULL;

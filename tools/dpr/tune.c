@@ -463,6 +463,8 @@ int command_tune(int argc, char **argv) {
     code = check_problems(&t.asked);
     if (code == CLI_OK)
         code = check_memory(&t);
+    if (code == CLI_OK)
+        code = cli_check_device(t.asked.device);
     if (code != CLI_OK)
         return code;
     code = find_path(&t, path, sizeof path);
