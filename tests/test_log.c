@@ -58,7 +58,6 @@ static const struct {
     {"DPR_NUM_THREADS", " 4", 0},
     {"DPR_NUM_THREADS", "4x", 0},
     {"DPR_NUM_THREADS", "many", 0},
-    {"DPR_CPU_ISA", "avx2", 1},
     {"DPR_CPU_ISA", "baseline", 1},
     {"DPR_CPU_ISA", "avx2,baseline", 0},
     {"DPR_CPU_ISA", "AVX2", 0},
@@ -89,6 +88,36 @@ TEST(Env, instruction_sets) {
 #define CHECK(A, NAME, supported) EXPECT_TRUE(dpr_env_is_understood(DPR_ENV_CPU_ISA, #NAME));
     DPR_CPU_KERNELS_LIST(CHECK, _)
 #undef CHECK
+}
+
+/* Whether /proc/cpuinfo has all of the processor's flags, the list of which ends with NULL. */
+static int has_flags(const char *const *flags) {
+    char line[8192] = "", flag[32];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file && fgets(line, sizeof line, file) && strncmp(line, "flags", 5) != 0)
+        line[0] = 0;
+    if (file)
+        (void)fclose(file);
+    line[strcspn(line, "\n")] = ' ';
+    for (; *flags; flags++) {
+        (void)snprintf(flag, sizeof flag, " %s ", *flags);
+        if (!strstr(line, flag))
+            return 0;
+    }
+    return 1;
+}
+
+TEST(Env, instruction_sets_that_the_processor_lacks_are_ignored) {
+    static const struct {
+        const char *name, *flags[5];
+    } sets[] = {{"baseline", {NULL}},
+                {"avx2", {"avx2", "f16c", NULL}},
+                {"avx512", {"avx512f", "avx512bw", "avx512dq", "avx512vl", NULL}}};
+    for (size_t i = 0; i < LENGTH(sets); i++) {
+        ASSERT_EQ_I64(0, setenv("DPR_CPU_ISA", sets[i].name, 1));
+        EXPECT_THAT(described("DPR_CPU_ISA").understood == has_flags(sets[i].flags), "%s", sets[i].name);
+    }
+    ASSERT_EQ_I64(0, unsetenv("DPR_CPU_ISA"));
 }
 
 TEST(Env, categories) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cpu/ops.h"
 #include "element.h"
 #include "environment.h"
 #include "error.h"
@@ -138,6 +139,11 @@ size_t dpr_env_count(void) {
     return DPR_ENVS;
 }
 
+/* Whether the library does what the value says: an instruction set is also one that this processor has. */
+static int is_followed(dpr_env variable, const char *value) {
+    return variable == DPR_ENV_CPU_ISA ? dpr_cpu_kernels_find(value) != NULL : dpr_env_is_understood(variable, value);
+}
+
 dpr_status dpr_env_describe(size_t i, dpr_env_info *out) {
     const dpr_status status = dpr_check_out("out", out, "DPR_ENV_INFO_INIT");
     if (status != DPR_OK)
@@ -152,7 +158,7 @@ dpr_status dpr_env_describe(size_t i, dpr_env_info *out) {
                                 .values = row->values,
                                 .by_default = row->by_default,
                                 .value = value,
-                                .understood = !value || dpr_env_is_understood((dpr_env)i, value)};
+                                .understood = !value || is_followed((dpr_env)i, value)};
     return dpr_fill_out(out, &found, sizeof found);
 }
 

@@ -16,22 +16,21 @@ static int has_f16c(void) {
 }
 #endif
 
-static const dpr_cpu_kernels *choose(void) {
-    const dpr_cpu_kernels *best = NULL;
-    const char *wanted = dpr_env_value(DPR_ENV_CPU_ISA);
+const dpr_cpu_kernels *dpr_cpu_kernels_find(const char *name) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
 #endif
 #define DPR_TRY(A, NAME, supported)                                                                                    \
-    if (supported) {                                                                                                   \
-        if (wanted && strcmp(wanted, #NAME) == 0)                                                                      \
-            return &dpr_cpu_kernels_##NAME;                                                                            \
-        if (!best)                                                                                                     \
-            best = &dpr_cpu_kernels_##NAME;                                                                            \
-    }
+    if ((supported) && (!name || strcmp(name, #NAME) == 0))                                                            \
+        return &dpr_cpu_kernels_##NAME;
     DPR_CPU_KERNELS_LIST(DPR_TRY, _)
 #undef DPR_TRY
-    return best;
+    return NULL;
+}
+
+static const dpr_cpu_kernels *choose(void) {
+    const dpr_cpu_kernels *wanted = dpr_cpu_kernels_find(dpr_env_value(DPR_ENV_CPU_ISA));
+    return wanted ? wanted : dpr_cpu_kernels_find(NULL);
 }
 
 const dpr_cpu_kernels *dpr_cpu_kernels_best(void) {

@@ -83,6 +83,10 @@ DPR_CPU_KERNELS_LIST(DPR_CPU_KERNELS_DECLARE, _)
 #undef DPR_CPU_KERNELS_DECLARE
 extern const dpr_cpu_many dpr_cpu_many_baseline, dpr_cpu_many_avx2;
 
+/* The kernels of the instruction set with this name; NULL as a name stands for the best one. NULL if there is no such
+ * set, or if this processor or its operating system does not support it. */
+const dpr_cpu_kernels *dpr_cpu_kernels_find(const char *name);
+
 /* The kernels of the best instruction set that this processor and its operating system support. The environment
  * variable DPR_CPU_ISA, read once, chooses another supported set by its name; other values mean nothing. */
 const dpr_cpu_kernels *dpr_cpu_kernels_best(void);
