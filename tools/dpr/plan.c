@@ -298,6 +298,8 @@ static int refuse(const request *r, dpr_status status) {
         return refuse_size(r);
     if (status == DPR_ERR_STRATEGY_UNABLE && r->launch.block && !r->options.strategy)
         return cli_error("--block: no strategy whose block size can be chosen can run this");
+    if (status == DPR_ERR_INVALID_OPTION)
+        return cli_usage("%s", dpr_last_error());
     return cli_error("%s", dpr_last_error());
 }
 

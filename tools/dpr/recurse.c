@@ -270,6 +270,8 @@ static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
 static int check(const recursion_example *e, const request *r, const measured *m) {
     if (is_refused(m) && !m->answer.failed && r->cutoff)
         return cli_usage("--cutoff: the policy of %s has no serial()", e->name);
+    if (is_refused(m) && !m->answer.failed)
+        return cli_usage("%s: %s", e->name, m->error);
     if (m->status != DPR_OK)
         return cli_error("%s: %s", e->name, m->error);
     if (!m->answer.right)
