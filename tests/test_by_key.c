@@ -1,5 +1,4 @@
 /* Runs of equal keys, on the CPU. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "data.h"
@@ -58,11 +57,10 @@ TEST(ByKey, runs_of_every_type) {
 /* So many runs that memory for their beginnings comes in huge pages, and several threads copy their keys. */
 TEST(ByKey, millions_of_runs) {
     enum { COUNT = 3 << 20 };
-    uint16_t *const keys = malloc(COUNT * sizeof *keys), *const unique = malloc(COUNT * sizeof *unique);
-    int8_t *const in = malloc(COUNT), *const out = malloc(COUNT);
+    static uint16_t keys[COUNT], unique[COUNT];
+    static int8_t in[COUNT], out[COUNT];
     dpr_ctx *ctx = cpu_ctx();
     uint64_t runs = COUNT, wrong = 0;
-    ASSERT_TRUE(keys && unique && in && out);
     for (size_t i = 0; i < COUNT; i++) {
         keys[i] = (uint16_t)(i * 2 / 3); /* runs of 2 and 1 */
         in[i] = (int8_t)(i % 100);
@@ -78,10 +76,6 @@ TEST(ByKey, millions_of_runs) {
     }
     EXPECT_EQ_U64(0, wrong);
     dpr_ctx_destroy(ctx);
-    free(keys);
-    free(unique);
-    free(in);
-    free(out);
 }
 
 TEST(ByKey, indices_are_those_in_the_run) {
