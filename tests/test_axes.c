@@ -210,8 +210,9 @@ TEST(Axes, columns_of_every_pair) {
 
 /* Ties go to the lowest index, and elements that are the greatest or the least of their type are found. */
 TEST(Axes, ties_in_columns) {
-    enum { ROWS = 11, COLUMNS = 37 };
-    static const dpr_dtype types[] = {DPR_I32, DPR_U32, DPR_I64, DPR_U64, DPR_F32, DPR_F64};
+    enum { ROWS = 11, COLUMNS = 67 };
+    static const dpr_dtype types[] = {DPR_I32, DPR_U32, DPR_I64, DPR_U64, DPR_F32, DPR_F64, DPR_BOOL,
+                                      DPR_I8,  DPR_U8,  DPR_I16, DPR_U16, DPR_F16, DPR_BF16};
     scene s = {.ctx = cpu_ctx()};
     for (size_t i = 0; i < LENGTH(types) * 2 * 3; i++) {
         const dpr_axes init = DPR_AXES_INIT;
@@ -370,6 +371,36 @@ TEST(Axes, results_with_gaps) {
     s.shape.axes.out_strides = s.shape.out_strides;
     s.shape.out_strides[0] = -3;
     expect_right(&s, 6, 7);
+    dpr_ctx_destroy(s.ctx);
+}
+
+/* Every pair in a tile of columns that is as wide as tiles get, with gaps between results: all accumulators and results
+ * have room. */
+TEST(Axes, wide_tiles_with_gaps) {
+    enum { ROWS = 5, COLUMNS = 4100 };
+    static _Alignas(16) unsigned char in[ROWS * COLUMNS * 16];
+    const dpr_axes init = DPR_AXES_INIT;
+    const dpr_options options = DPR_OPTIONS_INIT;
+    scene s = {.ctx = cpu_ctx(), .in = in};
+    s.options = options;
+    s.options.strategy = "cpu.simd";
+    for (size_t i = 0; i < dpr_op_count() * dpr_dtype_count() && !test_failed(); i++) {
+        s.op = dpr_op_at(i / dpr_dtype_count());
+        s.dtype = dpr_dtype_at(i % dpr_dtype_count());
+        if (!dpr_supported(s.op, s.dtype))
+            continue;
+        s.shape.axes = init;
+        s.shape.axes.dimensions = 2;
+        s.shape.axes.extents = s.shape.extents;
+        s.shape.extents[0] = ROWS;
+        s.shape.extents[1] = COLUMNS;
+        s.shape.axes.reduced = 1;
+        (void)set_strides(&s.shape, 0, s.shape.strides);
+        s.shape.axes.out_strides = s.shape.out_strides;
+        s.shape.out_strides[1] = 2;
+        data_fill(in, s.op, s.dtype, DATA_RANDOM, ROWS * COLUMNS);
+        expect_right(&s, 0, 2 * COLUMNS);
+    }
     dpr_ctx_destroy(s.ctx);
 }
 

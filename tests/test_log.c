@@ -98,7 +98,8 @@ static int has_flags(const char *const *flags) {
         line[0] = 0;
     if (file)
         (void)fclose(file);
-    line[strcspn(line, "\n")] = ' ';
+    if (strchr(line, '\n'))
+        *strchr(line, '\n') = ' ';
     for (; *flags; flags++) {
         (void)snprintf(flag, sizeof flag, " %s ", *flags);
         if (!strstr(line, flag))

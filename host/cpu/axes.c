@@ -43,6 +43,9 @@ typedef struct copies {
     size_t count;
 } copies;
 
+_Static_assert(16 * (ROW_BYTES + LEAST_COLUMNS_BYTES) <= TILE_BYTES + WIDTH * PAD_BYTES,
+               "the buffer has room for accumulators of a tile of columns (dpr_many_columns.space)");
+
 typedef enum form { ROWS_FORM, RUNS_FORM, COLUMNS_FORM, STRIPS_FORM, COPIES_FORM } form;
 
 typedef struct job {
@@ -277,12 +280,11 @@ static void fold_runs(const job *j, const tile *t, uint64_t first, uint64_t end,
 static void fold_columns(const job *j, const tile *t, uint64_t first, uint64_t end, dpr_acc *accs, copies *to) {
     const int64_t step = inner_kept(&j->layout).out;
     unsigned char *out = (unsigned char *)j->run->out + t->at.out * (int64_t)j->result;
-    unsigned char *results = to->elements + sizeof to->elements / 2;
     dpr_many_columns c = {.in = j->in + t->at.in * (int64_t)j->element,
                           .offsets = to->offsets,
                           .columns = t->width,
                           .space = to->elements,
-                          .out = step == 1 ? out : results,
+                          .out = step == 1 ? out : to->elements,
                           .accs = accs,
                           .init = &j->run->init};
     for (uint64_t from = first; from < end; from += c.rows) {
@@ -295,7 +297,7 @@ static void fold_columns(const job *j, const tile *t, uint64_t first, uint64_t e
         (void)j->many(NULL, &c);
     }
     if (step != 1 && !accs)
-        dpr_results_spread(out, step, results, t->width, j->result);
+        dpr_results_spread(out, step, to->elements, t->width, j->result);
 }
 
 /* ---- Strips ---- */

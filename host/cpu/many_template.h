@@ -10,10 +10,11 @@
  *                       optional: the first lanes of a vector of integers of one and of two bytes, in four bytes each
  *
  * A piece is the elements that become one vector of accumulators. For sums and products it has LANES elements, which
- * are converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are.
- * So sums of F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. MEAN is a
- * sum that is divided where it is written. SUMSQ, NORM1 and NORM2 are sums of squares and magnitudes; VAR forms the
- * mean of a segment, and then two sums: of the distances from it and of their squares. */
+ * are converted to 64 bits each; for other operations a piece is a vector of elements, which stay as wide as they are;
+ * for indices of elements of one and two bytes it has as many of them as a vector has lanes of four bytes. So sums of
+ * F32 are formed in F64 and do not overflow, and sums of F64 keep what they have lost to rounding. MEAN is a sum that
+ * is divided where it is written. SUMSQ, NORM1 and NORM2 are sums of squares and magnitudes; VAR forms the mean of a
+ * segment, and then two sums: of the distances from it and of their squares. */
 
 #include "means.h"
 #include "simd_lanes.h"
@@ -404,7 +405,7 @@ DPR_INLINE double mean_of_segment(dpr_dtype dtype, const unsigned char *at, size
     return mean / (double)n;
 }
 
-/* Folds a segment for VAR. Where the mean is not finite, `more` is NaN. */
+/* Folds a segment for VAR. Where the mean of any elements is not finite, `more` is NaN. */
 DPR_INLINE accs fold_distances(dpr_dtype dtype, const unsigned char *at, size_t n) {
     const vec_f8 mean = mean_of_segment(dtype, at, n) + (vec_f8){0};
     vec_f8 squares = {0}, off = {0};
@@ -657,7 +658,7 @@ DPR_INLINE void fold_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan, const dpr_
         fold_rows(op, dtype, nan, c, r, ROWS);
     for (; r < c->rows; r++)
         fold_rows(op, dtype, nan, c, r, 1);
-    for (size_t i = 0; c->ends && i < pieces; i++) {
+    for (size_t i = 0; c->ends && i < pieces; i++) { /* results have no more bytes than the accumulators so far */
         const accs x = load_accs(op, dtype, c->space + i * accs_bytes(op, dtype));
         const size_t column = column_of(piece, c->columns, i);
         if (c->accs)

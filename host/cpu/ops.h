@@ -44,8 +44,8 @@ typedef struct dpr_many_columns {
     size_t first;         /* index of the first row; with the others it fits 31 bits */
     size_t folded;        /* rows so far, with these; for MEAN */
     int begins, ends;     /* 1: these are the first rows; the last rows */
-    unsigned char *space; /* 16 bytes for each column, and a vector */
-    unsigned char *out;   /* results of all columns, one behind the other */
+    unsigned char *space; /* 16 bytes for each column, and two vectors */
+    unsigned char *out;   /* results of all columns, one behind the other; may be `space` */
     dpr_acc *accs;        /* NULL, or accumulators of all columns, which take the elements instead of `out` */
     const dpr_init *init;
 } dpr_many_columns;

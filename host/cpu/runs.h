@@ -8,9 +8,9 @@
 typedef struct dpr_runs {
     const void *keys;
     size_t key_bytes; /* 1, 2, 4 or 8 */
-    size_t count;     /* of keys, at least 1 */
+    size_t count;     /* of keys */
     int threads;      /* at most, that look at them; 1 to DPR_THREADS_MAX */
-    uint64_t number;  /* of runs */
+    uint64_t number;  /* of runs; 1 if there are no keys */
     void *begins;     /* where each begins, and then `count`: number + 1 numbers of type dpr_key_runs_type(count) */
 } dpr_runs;
 

@@ -206,8 +206,10 @@ static void find_both_extremes(const dpr_run *run, dpr_many_segments segments) {
 
 /* Reduces segments i .. end - 1 of a block, which are short. */
 static void reduce_short(const dpr_run *run, const block *b, size_t i, size_t end, dpr_segment_limits limits) {
+    const dpr_op op = dpr_key_op(&run->key);
     const unsigned char *in = run->in;
-    unsigned char unsure[BLOCK] = {0};
+    const size_t may_be_unsure = op == DPR_NORM2 || op == DPR_VAR ? end - i : 0;
+    unsigned char unsure[BLOCK];
     const dpr_many_segments segments = {.in = in,
                                         .in_end = in ? in + run->count * dpr_dtypes[run->key.f.dtype].size : NULL,
                                         .begins = b->begins + i,
@@ -216,11 +218,12 @@ static void reduce_short(const dpr_run *run, const block *b, size_t i, size_t en
                                         .out = dpr_segment_out(run, b->first + i),
                                         .unsure = unsure,
                                         .init = &run->init};
-    if (dpr_key_op(&run->key) == DPR_MINMAX)
+    memset(unsure, 0, may_be_unsure);
+    if (op == DPR_MINMAX)
         find_both_extremes(run, segments);
     else
         (void)limits.many(&segments, NULL);
-    for (size_t k = 0; k < segments.count; k++)
+    for (size_t k = 0; k < may_be_unsure; k++)
         if (unsure[k])
             (void)reduce_each(run, b->first + i + k, b->first + i + k + 1, limits);
     if (dpr_ops[run->key.f.op].result == DPR_RESULT_INDEX && run->segments->index == DPR_INDEX_IN_ARRAY)

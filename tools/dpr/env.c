@@ -157,6 +157,8 @@ static int show_wisdom(report_out *out) {
 static int is_listed(const char *values, const char *value) {
     const size_t length = strlen(value);
     const char *at = values;
+    if (strchr(value, ','))
+        return 0;
     while (strncmp(at, value, length) != 0 || (at[length] && strncmp(at + length, ", ", 2) != 0)) {
         at = strstr(at, ", ");
         if (!at)
@@ -168,7 +170,7 @@ static int is_listed(const char *values, const char *value) {
 
 /* Why the library ignores the value. */
 static void note_ignored(report_out *out, const dpr_env_info *info) {
-    if (is_listed(info->values, info->value))
+    if (strcmp(info->name, "DPR_CPU_ISA") == 0 && is_listed(info->values, info->value))
         report_text(out, REPORT_NOTE, "%s is '%s', which this processor does not have", info->name, info->value);
     else
         report_text(out, REPORT_NOTE, "%s is '%s', and the library understands only %s", info->name, info->value,
