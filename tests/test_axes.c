@@ -208,6 +208,18 @@ TEST(Axes, columns_of_every_pair) {
     dpr_ctx_destroy(s.ctx);
 }
 
+/* Makes the scene's array a matrix without gaps, which is reduced along some axes. */
+static void set_matrix(scene *s, uint64_t rows, uint64_t columns, uint32_t reduced) {
+    const dpr_axes init = DPR_AXES_INIT;
+    s->shape.axes = init;
+    s->shape.axes.dimensions = 2;
+    s->shape.axes.extents = s->shape.extents;
+    s->shape.axes.reduced = reduced;
+    s->shape.extents[0] = rows;
+    s->shape.extents[1] = columns;
+    (void)set_strides(&s->shape, 0, s->shape.strides);
+}
+
 /* Ties go to the lowest index, and elements that are the greatest or the least of their type are found. */
 TEST(Axes, ties_in_columns) {
     enum { ROWS = 11, COLUMNS = 67 };
@@ -215,7 +227,6 @@ TEST(Axes, ties_in_columns) {
                                       DPR_I8,  DPR_U8,  DPR_I16, DPR_U16, DPR_F16, DPR_BF16};
     scene s = {.ctx = cpu_ctx()};
     for (size_t i = 0; i < LENGTH(types) * 2 * 3; i++) {
-        const dpr_axes init = DPR_AXES_INIT;
         const dpr_options options = DPR_OPTIONS_INIT;
         static _Alignas(16) unsigned char in[ROWS * COLUMNS * 8];
         const size_t size = dpr_dtype_size(types[i / 6]);
@@ -223,15 +234,9 @@ TEST(Axes, ties_in_columns) {
         s.in = in;
         s.op = i / 3 % 2 ? DPR_ARGMIN : DPR_ARGMAX;
         s.dtype = types[i / 6];
-        s.shape.axes = init;
-        s.shape.axes.dimensions = 2;
-        s.shape.axes.extents = s.shape.extents;
-        s.shape.extents[0] = ROWS;
-        s.shape.extents[1] = COLUMNS;
-        s.shape.axes.reduced = 1;
+        set_matrix(&s, ROWS, COLUMNS, 1);
         s.options = options;
         s.options.strategy = "cpu.simd";
-        (void)set_strides(&s.shape, 0, s.shape.strides);
         expect_right(&s, 0, (size_t)set_strides(&s.shape, 1, s.shape.out_strides));
         memset(in + (size_t)3 * COLUMNS * size, 0x3f, (size_t)COLUMNS * size);
         memset(in + (size_t)5 * COLUMNS * size, 0x3f, (size_t)COLUMNS * size);
@@ -302,17 +307,10 @@ TEST(Axes, means_of_long_columns) {
     unsigned char *in = malloc((size_t)ROWS * COLUMNS * 8);
     scene s = {.ctx = cpu_ctx(), .op = DPR_MEAN, .in = in};
     for (size_t i = 0; i < 2 * LENGTH(types); i++) {
-        const dpr_axes axes = DPR_AXES_INIT;
         const dpr_options options = DPR_OPTIONS_INIT;
         s.dtype = types[i / 2];
         data_fill(in, s.op, s.dtype, DATA_RANDOM, (size_t)ROWS * COLUMNS);
-        s.shape.axes = axes;
-        s.shape.axes.dimensions = 2;
-        s.shape.axes.extents = s.shape.extents;
-        s.shape.axes.reduced = 1;
-        s.shape.extents[0] = ROWS;
-        s.shape.extents[1] = COLUMNS;
-        (void)set_strides(&s.shape, 0, s.shape.strides);
+        set_matrix(&s, ROWS, COLUMNS, 1);
         s.options = options;
         s.options.strategy = strategies[i % 2];
         expect_reference(&s);
@@ -358,16 +356,9 @@ TEST(Axes, initial_values_of_every_pair) {
 TEST(Axes, results_with_gaps) {
     static const float in[] = {1, 2, 3, 4, 5, 6};
     scene s = {.ctx = cpu_ctx(), .op = DPR_SUM, .dtype = DPR_F32, .in = (const unsigned char *)in};
-    const dpr_axes init = DPR_AXES_INIT;
     const dpr_options options = DPR_OPTIONS_INIT;
-    s.shape.axes = init;
+    set_matrix(&s, 3, 2, 2);
     s.options = options;
-    s.shape.axes.dimensions = 2;
-    s.shape.axes.extents = s.shape.extents;
-    s.shape.extents[0] = 3;
-    s.shape.extents[1] = 2;
-    s.shape.axes.reduced = 2;
-    (void)set_strides(&s.shape, 0, s.shape.strides);
     s.shape.axes.out_strides = s.shape.out_strides;
     s.shape.out_strides[0] = -3;
     expect_right(&s, 6, 7);
@@ -379,7 +370,6 @@ TEST(Axes, results_with_gaps) {
 TEST(Axes, wide_tiles_with_gaps) {
     enum { ROWS = 5, COLUMNS = 4100 };
     static _Alignas(16) unsigned char in[ROWS * COLUMNS * 16];
-    const dpr_axes init = DPR_AXES_INIT;
     const dpr_options options = DPR_OPTIONS_INIT;
     scene s = {.ctx = cpu_ctx(), .in = in};
     s.options = options;
@@ -389,13 +379,7 @@ TEST(Axes, wide_tiles_with_gaps) {
         s.dtype = dpr_dtype_at(i % dpr_dtype_count());
         if (!dpr_supported(s.op, s.dtype))
             continue;
-        s.shape.axes = init;
-        s.shape.axes.dimensions = 2;
-        s.shape.axes.extents = s.shape.extents;
-        s.shape.extents[0] = ROWS;
-        s.shape.extents[1] = COLUMNS;
-        s.shape.axes.reduced = 1;
-        (void)set_strides(&s.shape, 0, s.shape.strides);
+        set_matrix(&s, ROWS, COLUMNS, 1);
         s.shape.axes.out_strides = s.shape.out_strides;
         s.shape.out_strides[1] = 2;
         data_fill(in, s.op, s.dtype, DATA_RANDOM, ROWS * COLUMNS);

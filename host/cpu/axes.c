@@ -493,8 +493,8 @@ static void sort_kept(dpr_axes_layout *at) {
 static form form_of(const job *j) {
     const dpr_axes_layout *at = &j->layout;
     const dpr_axis keep = inner_kept(at), reduce = at->reduce[at->reduced - 1];
-    const int has_columns = j->many && (j->many(NULL, NULL) & DPR_MANY_COLUMNS);
-    const int has_rows = has_columns && keep.in == 1 && !(seeks_index(j->run) && at->each > INT32_MAX);
+    const int has_rows = j->many && (j->many(NULL, NULL) & DPR_MANY_COLUMNS) && keep.in == 1
+                         && !(seeks_index(j->run) && at->each > INT32_MAX);
     if (at->reduced == 1 && reduce.in == 1)
         return ROWS_FORM;
     if (has_rows && keep.extent * j->element >= LEAST_COLUMNS_BYTES)

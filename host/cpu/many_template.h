@@ -61,7 +61,8 @@ DPR_INLINE int has_segments(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
            || op == DPR_BAND || op == DPR_BOR || op == DPR_BXOR;
 }
 
-/* Those that have loops over columns. The others need more than one look at an element, or at its magnitude. */
+/* The pairs that have loops over columns. VAR would read every column twice, and norms of F64 whose squares leave F64's
+ * range would be found only when all rows have been read. */
 DPR_INLINE int has_columns(dpr_op op, dpr_dtype dtype, dpr_nan nan) {
     return has_segments(op, dtype, nan) && op != DPR_VAR && !(op == DPR_NORM2 && dpr_acc_is_scaled(dtype));
 }
@@ -150,7 +151,8 @@ DPR_INLINE vec wide_ranks(dpr_op op, dpr_dtype dtype, dpr_nan nan, const unsigne
     return size == 1 ? DPR_S4_FROM_S1(x) : DPR_S4_FROM_S2(x);
 }
 
-/* Integers as F64. Those of up to four bytes are added to 1.5 * 2^52, whose last bit stands for 1. */
+/* Converts integers to F64. The bits of 1.5 * 2^52 plus an integer of up to four bytes are the bits of the sum of both
+ * as numbers, because the last bit stands for 1. */
 DPR_INLINE vec_f8 numbers_of(dpr_dtype dtype, vec_u8 x) {
     if (dpr_element_size(dtype) <= 4)
         return (vec_f8)(x + 0x4338000000000000) - 0x1.8p52;

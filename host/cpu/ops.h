@@ -50,8 +50,11 @@ typedef struct dpr_many_columns {
     const dpr_init *init;
 } dpr_many_columns;
 
-/* Folds segments and columns, either of which may be NULL. Returns which of them the pair has loops for. */
+/* What a pair has loops for. */
 enum { DPR_MANY_SEGMENTS = 1, DPR_MANY_COLUMNS = 2 };
+
+/* Folds segments and columns, either of which may be NULL, and leaves alone what the pair has no loops for. Returns the
+ * set of DPR_MANY_* that it has; 0 if there are none. */
 typedef int (*dpr_fold_many)(const dpr_many_segments *segments, const dpr_many_columns *columns);
 
 /* The folds of one instruction set, by dpr_nan, dpr_op, dpr_dtype. */

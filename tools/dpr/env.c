@@ -153,30 +153,6 @@ static int show_wisdom(report_out *out) {
 
 /* ---- The variables ---------------------------------------------------------------------------------------------- */
 
-/* Whether `value` is one of the values, which are separated by ", ". */
-static int is_listed(const char *values, const char *value) {
-    const size_t length = strlen(value);
-    const char *at = values;
-    if (strchr(value, ','))
-        return 0;
-    while (strncmp(at, value, length) != 0 || (at[length] && strncmp(at + length, ", ", 2) != 0)) {
-        at = strstr(at, ", ");
-        if (!at)
-            return 0;
-        at += 2;
-    }
-    return 1;
-}
-
-/* Why the library ignores the value. */
-static void note_ignored(report_out *out, const dpr_env_info *info) {
-    if (strcmp(info->name, "DPR_CPU_ISA") == 0 && is_listed(info->values, info->value))
-        report_text(out, REPORT_NOTE, "%s is '%s', which this processor does not have", info->name, info->value);
-    else
-        report_text(out, REPORT_NOTE, "%s is '%s', and the library understands only %s", info->name, info->value,
-                    info->values);
-}
-
 /* Rows have the member "set" in text alone, because programs can tell null from "-". */
 static void add_variable(report_out *out, cJSON *list, dpr_env_info info) {
     cJSON *row = report_row(list);
@@ -186,8 +162,9 @@ static void add_variable(report_out *out, cJSON *list, dpr_env_info info) {
                info.text);
     if (report_is_text(out))
         report_add(row, "set=%s", info.value ? info.value : "-");
-    if (info.value && !info.understood)
-        note_ignored(out, &info);
+    if (!info.understood)
+        report_text(out, REPORT_NOTE, "%s is '%s', and the library understands only %s%s", info.name, info.value,
+                    info.values, strcmp(info.name, "DPR_CPU_ISA") == 0 ? ", as far as the processor has them" : "");
 }
 
 static int show(int json) {

@@ -268,10 +268,9 @@ static const report_column columns[] = {{"engine", "engine", UNIT_LEFT},
 
 /* Complains of a failed run, and of a wrong answer. */
 static int check(const recursion_example *e, const request *r, const measured *m) {
-    if (is_refused(m) && !m->answer.failed && r->cutoff)
-        return cli_usage("--cutoff: the policy of %s has no serial()", e->name);
     if (is_refused(m) && !m->answer.failed)
-        return cli_usage("%s: %s", e->name, m->error);
+        return r->cutoff ? cli_usage("--cutoff: the policy of %s has no serial()", e->name)
+                         : cli_usage("%s: %s", e->name, m->error);
     if (m->status != DPR_OK)
         return cli_error("%s: %s", e->name, m->error);
     if (!m->answer.right)
